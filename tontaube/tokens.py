@@ -48,16 +48,18 @@ class StageConfig(BaseModel):
     vocab_size: int
     max_position_embeddings: int = 40_960
     audio_token_start_id: int
-    n_codebooks: int = Field(STREAMS, ge=1, le=STREAMS)
+    n_codebooks: int = Field(default=STREAMS, ge=1, le=STREAMS)
     target_codebook: int = Field(ge=0)
-    audio_head_hidden: int = Field(4096, ge=1)
+    audio_head_hidden: int = Field(default=4096, ge=1)
     pad_token_id: int
     eos_token_id: int  # <|end_of_speech|>
     audio_marker_token_id: int  # <|audio_split|>
     text_marker_token_id: int  # <|text_split|>
-    chunk_realign_offset: int = Field(25, ge=0)  # δ of the report's equation 4, in characters
-    semantic_vocab_size: int = Field(16_384, ge=1)
-    acoustic_vocab_size: int = Field(4_096, ge=1)
+    chunk_realign_offset: int = Field(
+        default=25, ge=0
+    )  # δ of the report's equation 4, in characters
+    semantic_vocab_size: int = Field(default=16_384, ge=1)
+    acoustic_vocab_size: int = Field(default=4_096, ge=1)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -200,9 +202,7 @@ class TextTokenizer:
         ):
             found = self._special(token)
             if found != expected:
-                raise BundleError(
-                    f"{token} is {found} in the tokenizer, {expected} in the stage"
-                )
+                raise BundleError(f"{token} is {found} in the tokenizer, {expected} in the stage")
         if max(self.im_start, self.im_end) >= config.audio_token_start_id:
             raise BundleError(f"{IM_START} and {IM_END} overlap the stage's codec ids")
 

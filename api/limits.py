@@ -1,0 +1,162 @@
+"""Who may ask, how often and how much: bearer keys, a rate per client, sizes and times of bodies.
+
+All of it is decided before a body is parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import problem
+
+_MOST_CLIENTS = 10_000  # whose rate is remembered
+_MULTIPART_OVERHEAD = 64 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may do. Times are in seconds."""
+
+    api_keys: tuple[str, ...] = ()  # none: everybody may ask
+    origins: tuple[str, ...] = ()  # of browsers' pages, beside our own
+    requests_per_minute: int = 0  # 0: no limit
+    body_bytes: int = 2 * 2**20
+    batch_bytes: int = 8 * 2**20
+    reference_bytes: int = 10 * 2**20
+    body_timeout: float = 30.0  # from a body's first byte to its last
+    upload_timeout: float = 300.0
+    contexts: int = 8  # of a socket that speak at once
+    message_characters: int = 64 * 2**10  # of a socket's message
+    idle_timeout: float = 300.0  # of a socket that neither asks nor is answered
+
+    def body_limit(self, path: str) -> tuple[int, float]:
+        """The most bytes of a body sent to ``path``, and the seconds it may take."""
+        if path.endswith("/voices"):
+            return self.reference_bytes + _MULTIPART_OVERHEAD, self.upload_timeout
+        size = self.batch_bytes if path.endswith("/batch") else self.body_bytes
+        return size, self.body_timeout
+
+
+class RateLimiter:
+    """A token bucket a client: ``per_minute`` at once, refilled evenly. Forgets the idle ones."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, as of
+
+    def wait(self, client: str) -> float:
+        """0 and the request counts; or the seconds until it may be asked again."""
+        if self._per_minute == 0:
+            return 0.0
+        now, rate = self._clock(), self._per_minute / 60
+        tokens, since = self._buckets.pop(client, (float(self._per_minute), now))
+        tokens = min(float(self._per_minute), tokens + (now - since) * rate)
+        allowed = tokens >= 1
+        self._buckets[client] = (tokens - 1 if allowed else tokens, now)
+        if len(self._buckets) > _MOST_CLIENTS:
+            self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1 - tokens) / rate
+
+
+class Gate:
+    """ASGI middleware that applies Limits to everything under ``/v1`` and to ``/metrics``."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+        self._keys = [_digest(key) for key in limits.api_keys]
+        self._rate = RateLimiter(limits.requests_per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._admit(HTTPConnection(scope))
+            if scope["type"] == "http":
+                receive = self._bounded(scope, receive)
+        except HTTPException as error:
+            found = problem(error)
+            scope["state"]["record"].outcome = found.code or "refused"
+            await found.response()(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _admit(self, connection: HTTPConnection) -> None:
+        """Raises HTTPException 401, 403 or 429."""
+        path = connection.url.path
+        if not (path.startswith("/v1/") or path == "/metrics"):
+            return
+        client = connection.client.host if connection.client else "unknown"
+        if self._keys:
+            client = self._key_of(connection)
+        asks = connection.scope["type"] == "websocket" or connection.scope["method"] == "POST"
+        if connection.scope["type"] == "websocket":
+            self._require_known_origin(connection)
+        if asks and (seconds := self._rate.wait(client)) > 0:
+            headers = {"Retry-After": str(math.ceil(seconds))}
+            raise HTTPException(429, "too many requests; try again later", headers)
+
+    def _key_of(self, connection: HTTPConnection) -> str:
+        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+        digest = _digest(given.strip())
+        known = [hmac.compare_digest(digest, key) for key in self._keys]  # always all of them
+        if scheme.lower() != "bearer" or not any(known):
+            text = "give a valid API key: Authorization: Bearer <key>"
+            raise HTTPException(401, text, {"WWW-Authenticate": "Bearer"})
+        return digest.hex()
+
+    def _require_known_origin(self, connection: HTTPConnection) -> None:
+        """A browser lets any page open a socket to us, so foreign pages are refused here."""
+        origin = connection.headers.get("origin")
+        if origin is None or "*" in self._limits.origins or origin in self._limits.origins:
+            return
+        if origin.partition("://")[2] != connection.headers.get("host"):
+            raise HTTPException(403, "this page's origin is not allowed")
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """``receive`` that ends an oversized (413) or dawdling (408) body."""
+        limit, seconds = self._limits.body_limit(scope["path"])
+        too_large = HTTPException(413, f"the body is larger than {limit} bytes")
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not (declared.isascii() and declared.isdigit()):
+            raise HTTPException(400, "the header Content-Length is not a number")
+        if len(declared) > 15 or int(declared) > limit:
+            raise too_large
+        received = 0
+        complete = False
+        deadline = asyncio.get_running_loop().time() + seconds
+
+        async def bounded() -> Message:
+            nonlocal received, complete
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the body took too long to arrive") from None
+            received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if received > limit:
+                raise too_large
+            return message
+
+        return bounded
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,78 @@
+"""What the front doors ask of an engine; ``tontaube.engine.Engine`` gives it, tests give a fake."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from tontaube.bundle import Description
+from tontaube.types import AudioChunk, Segment, SpeechRequest, Voice
+
+
+class Usage(Protocol):
+    """Tokens of a stream so far: characters read, codes written."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+
+
+class Spoken(Protocol):
+    """How far the emitted audio reaches: characters of the request's text, samples at 24 kHz."""
+
+    @property
+    def characters(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+
+
+class SpeechStream(Protocol):
+    """One request being spoken; iterating gives its audio in order."""
+
+    @property
+    def segments(self) -> Sequence[Segment]: ...
+    @property
+    def voice(self) -> Voice: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def style(self) -> str: ...
+    @property
+    def usage(self) -> Usage: ...
+
+    def spoken(self) -> Spoken: ...
+    def __aiter__(self) -> AsyncIterator[AudioChunk]: ...
+
+
+class Voices(Protocol):
+    """The voices that can be asked for; ids are safe in paths and headers."""
+
+    def list(self) -> Sequence[Voice]: ...
+
+    def get(self, name: str | None) -> Voice:
+        """By id, name or alias; None: the default one. Raises UnknownVoice."""
+
+    async def add(self, name: str, audio: bytes, consent: str) -> Voice:
+        """Keep a voice made of a recording. Raises InvalidRequest for what cannot be used."""
+
+    def delete(self, id: str) -> None:
+        """Raises UnknownVoice, or InvalidRequest for one that ships with the bundle."""
+
+
+class SpeechEngine(Protocol):
+    """The one thing behind all routes."""
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def description(self) -> Description: ...
+    @property
+    def voices(self) -> Voices: ...
+
+    def stream(
+        self, request: SpeechRequest, text: AsyncIterable[str] | None = None
+    ) -> AbstractAsyncContextManager[SpeechStream]:
+        """Speak ``request``; leaving the context frees everything. With ``text`` the words come
+        from there, as they are written, and ``request.text`` is empty."""

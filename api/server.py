@@ -1,0 +1,95 @@
+"""An engine → the application that serves it: routes, errors and middleware, put together."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.middleware.cors import CORSMiddleware
+
+import tontaube
+from api import errors, speech, voices
+from api.documentation import errors as error_answers
+from api.limits import Gate, Limits
+from api.metrics import Metrics
+from api.models import Models
+from api.ports import SpeechEngine
+from api.records import Records
+from api.service import Service
+from tontaube.config import Settings
+
+_EXPOSED = ["x-request-id", "x-sample-rate", "x-audio-duration", "x-rtf", "retry-after"]
+
+
+def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None = None) -> FastAPI:
+    """The HTTP and WebSocket application; the engine's life is its owner's business."""
+    limits = limits or limits_of(settings)
+    service = Service(
+        engine=engine,
+        metrics=Metrics(),
+        models=Models(engine.description.id, created=int(time.time())),
+        limits=limits,
+        max_characters=settings.max_characters,
+        log_text=settings.log_text,
+    )
+    app = FastAPI(
+        title="Tontaube",
+        version=getattr(tontaube, "__version__", "0"),
+        summary="Streaming text-to-speech with OpenAI's speech API",
+    )
+    errors.install(app)
+    for router in (
+        speech.router(service),
+        voices.router(service),
+        service.models.router(),
+        _health(service),
+    ):
+        app.include_router(router)
+    # The last one added is the outermost.
+    app.add_middleware(Gate, limits=limits)
+    app.add_middleware(Records)
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=limits.origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=_EXPOSED,
+    )
+    return app
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The limits that an operator can set."""
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    return Limits(
+        api_keys=(key,) if key else (),
+        origins=settings.cors,
+        requests_per_minute=settings.requests_per_minute,
+        reference_bytes=settings.max_reference_bytes,
+    )
+
+
+def _health(service: Service) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/health", summary="The process is alive")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @router.get("/v1/test", summary="The API can be reached (and the key is right)")
+    async def test() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @router.get("/ready", summary="A warm-up synthesis has succeeded", responses=error_answers(503))
+    async def ready() -> Any:
+        service.require_ready()
+        return {"status": "ready", "model": service.engine.description.id}
+
+    @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
+    async def metrics() -> Response:
+        return Response(service.metrics.render(), media_type=CONTENT_TYPE_LATEST)
+
+    return router

@@ -1,0 +1,176 @@
+"""A fake engine for the front doors: tones instead of speech, and counters of what was freed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tontaube.bundle import CodecPart, Description, VoicePart
+from tontaube.errors import InvalidRequest, TontaubeError, UnknownVoice
+from tontaube.types import AudioChunk, Samples, Segment, SpeechRequest, Voice
+
+RATE = 24_000
+ALIASES = ("alloy", "ash", "ballad", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer")
+
+
+def description() -> Description:
+    return Description(
+        id="fake-1",
+        revision="1",
+        license="Apache-2.0",
+        codec=CodecPart(kind="spectral", weights="codec", features="logmel"),
+        languages={"english": "en", "german": "de"},
+        styles=("audiobook", "conversational", "agentic"),
+        default_voice="anna",
+        voices=(VoicePart(id="anna", name="Anna", language="english", style="conversational"),),
+        voice_aliases=dict.fromkeys(ALIASES, "anna"),
+    )
+
+
+@dataclass
+class Usage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Spoken:
+    characters: int
+    samples: int
+
+
+class FakeVoices:
+    """Voices in a dict; a recording that starts with ``bad`` is refused."""
+
+    def __init__(self) -> None:
+        codes = np.zeros((4, 0), np.int64)
+        self._voices = {"anna": Voice("anna", "Anna", "english", "conversational", codes)}
+        self.consents: dict[str, str] = {}
+
+    def list(self) -> list[Voice]:
+        return list(self._voices.values())
+
+    def get(self, name: str | None) -> Voice:
+        name = "anna" if name is None or name in ALIASES else name
+        if name not in self._voices:
+            raise UnknownVoice(name, [*self._voices, *ALIASES])
+        return self._voices[name]
+
+    async def add(self, name: str, audio: bytes, consent: str) -> Voice:
+        await asyncio.sleep(0)
+        if audio.startswith(b"bad"):
+            raise InvalidRequest("the recording cannot be read", "audio_sample")
+        voice = replace(self._voices["anna"], id=f"voice-{len(self._voices)}", name=name)
+        self._voices[voice.id] = voice
+        self.consents[voice.id] = consent
+        return voice
+
+    def delete(self, id: str) -> None:
+        if id == "anna":
+            raise InvalidRequest("this voice belongs to the bundle", "voice")
+        del self._voices[id]
+
+
+@dataclass
+class Behaviour:
+    """How the fake speaks: ``fail_after`` chunks with ``error``; a ``pause`` before each chunk."""
+
+    seconds_per_character: float = 0.01
+    chunk_seconds: float = 0.4
+    pause: float = 0.0
+    error: Exception | None = None
+    fail_after: int | None = None
+
+
+class FakeStream:
+    def __init__(
+        self, request: SpeechRequest, text: AsyncIterable[str] | None, engine: FakeEngine
+    ) -> None:
+        self._request, self._text, self._engine = request, text, engine
+        self.voice = engine.voices.get(request.voice)
+        self.language = request.language or self.voice.language
+        self.style = request.style or self.voice.style
+        self.segments: list[Segment] = []
+        self.usage = Usage()
+        self.queue_position = 0
+        self._samples = 0
+        self._end = 0
+
+    def spoken(self) -> Spoken:
+        return Spoken(self._end, self._samples)
+
+    async def __aiter__(self) -> AsyncIterator[AudioChunk]:
+        start = 0
+        async for piece in self._text or once(self._request.text):
+            segment = Segment(len(self.segments), piece.strip(), start, start + len(piece), False)
+            start += len(piece)
+            self.segments.append(segment)
+            self.usage.input_tokens += len(piece)
+            async for chunk in self._speak(segment):
+                yield chunk
+
+    async def _speak(self, segment: Segment) -> AsyncIterator[AudioChunk]:
+        how = self._engine.behaviour
+        samples = tone(segment.text, how.seconds_per_character / self._request.speed)
+        size = round(how.chunk_seconds * RATE)
+        for begin in range(0, len(samples), size):
+            if how.fail_after is not None and self._samples >= how.fail_after * size:
+                raise how.error or RuntimeError("secret words of a traceback")
+            await asyncio.sleep(how.pause)
+            piece = samples[begin : begin + size]
+            chunk = AudioChunk(piece, self._samples, segment)
+            self._samples += len(piece)
+            self._end = segment.end
+            self.usage.output_tokens += 4 * -(-len(piece) // 1_920)
+            self._engine.chunks += 1
+            yield chunk
+
+
+async def once(text: str) -> AsyncIterator[str]:
+    yield text
+
+
+def tone(text: str, seconds_per_character: float) -> Samples:
+    """A sweep whose length and pitch tell the text."""
+    time = np.arange(round(len(text) * seconds_per_character * RATE)) / RATE
+    pitch = 200 + sum(text.encode()) % 200
+    return (0.3 * np.sin(2 * np.pi * pitch * time)).astype(np.float32)
+
+
+@dataclass
+class FakeEngine:
+    """Counts the streams that are open and those that were left before their end."""
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    voices: FakeVoices = field(default_factory=FakeVoices)
+    description: Description = field(default_factory=description)
+    ready: bool = True
+    refuse: TontaubeError | None = None
+    open: int = 0
+    opened: int = 0
+    chunks: int = 0
+    requests: list[SpeechRequest] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: SpeechRequest, text: AsyncIterable[str] | None = None
+    ) -> AsyncIterator[FakeStream]:
+        self.requests.append(request)
+        if self.refuse is not None:
+            raise self.refuse
+        if request.language not in (None, *self.description.languages, "en", "de"):
+            raise InvalidRequest("unknown language", "language")
+        if request.style not in (None, *self.description.styles):
+            raise InvalidRequest("unknown style", "style")
+        stream = FakeStream(request, text, self)
+        self.open += 1
+        self.opened += 1
+        try:
+            yield stream
+        finally:
+            await asyncio.sleep(0)  # an exit that awaits must be possible
+            self.open -= 1

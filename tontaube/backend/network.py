@@ -1,7 +1,7 @@
 """A stage's network: vocabulary ids and explicit logical positions → hidden states → head logits.
 
 A Qwen3 trunk (report, section 3.2) whose LM head is replaced by a two-layer audio head over the
-stage's own codes. It knows neither sampling nor serving; ``cached`` runs the same weights for those.
+stage's own codes. It knows neither sampling nor serving; ``cached`` runs its weights for those.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def written_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention in torch's fused kernel: less memory, faster on GPUs and for inference."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    out: Tensor = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    return out
 
 
 def inverse_frequencies(config: StageConfig, device: torch.device | None = None) -> Tensor:

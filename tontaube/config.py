@@ -1,6 +1,7 @@
-"""The environment and the command line → one frozen ``Settings``; nothing else reads the environment.
+"""The environment and given values → one frozen ``Settings``; nothing else reads the environment.
 
-Every field can be set by ``TONTAUBE_<NAME>``; unknown ``TONTAUBE_`` names fail, as unknown arguments do.
+Every field can be set by ``TONTAUBE_<NAME>``; an unknown ``TONTAUBE_`` name fails, as an unknown
+argument does.
 """
 
 from __future__ import annotations

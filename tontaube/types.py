@@ -120,9 +120,11 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """A piece of finished audio: samples at 24 kHz, where it starts in the whole (in samples), and
-    the segment it belongs to."""
+    """A piece of finished audio: samples at 24 kHz, where it starts in the whole (in samples), the
+    segment it belongs to, and how many characters of the request's text are spoken by its end (a
+    guess inside a segment)."""
 
     samples: Samples = field(repr=False)
     start: int
     segment: Segment
+    text_end: int = 0

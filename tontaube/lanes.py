@@ -1,0 +1,313 @@
+"""The scheduler's view of one module: the work waiting for it, the work in it, what its steps cost.
+
+A lane belongs to the scheduler's thread. It knows urgency and stage modules, no streams' contents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from tontaube.backend.base import StageModule
+from tontaube.errors import TontaubeError
+from tontaube.types import StageJob, StageOutput
+from tontaube.urgency import Playback, Urgency
+
+T = TypeVar("T")
+_WINDOW = 512  # steps that statistics look back on
+
+
+class Work:
+    """Something a stream wants from a module, to make the audio ``at`` seconds into the stream."""
+
+    __slots__ = ("at", "playback")
+
+    def __init__(self, playback: Playback, at: float) -> None:
+        self.playback = playback
+        self.at = at
+
+
+Rank = Callable[[Work], Urgency]
+
+
+class StageRun(Work):
+    """A job of a stage and the codes it has given so far; one coroutine waits on it."""
+
+    __slots__ = ("_lane", "_over", "_wanted", "_woken", "codes", "error", "finish", "job")
+
+    def __init__(self, lane: StageLane, job: StageJob, playback: Playback, at: float) -> None:
+        super().__init__(playback, at)
+        self.job = job
+        self.codes: list[int] = []
+        self.finish: str | None = None
+        self.error: Exception | None = None
+        self._lane = lane
+        self._over: Callable[[StageRun], None] | None = None
+        self._wanted: int | None = None
+        self._woken: asyncio.Future[None] | None = None
+
+    async def until(self, count: int | None = None) -> bool:
+        """Wait for ``count`` codes, or the end; True if the job has ended. Raises its error."""
+        if not self._satisfied(count):
+            self._wanted = count
+            self._woken = asyncio.get_running_loop().create_future()
+            try:
+                await self._woken
+            finally:
+                self._woken = None
+        if self.error is not None:
+            raise self.error
+        return self.finish is not None
+
+    def _satisfied(self, count: int | None) -> bool:
+        if self.finish is not None or self.error is not None:
+            return True
+        return count is not None and len(self.codes) >= count
+
+    def deliver(self, output: StageOutput) -> None:
+        """What one step gave; called by the lane."""
+        self.codes.extend(output.codes)
+        self.finish = output.finish
+        if self.finish is not None:
+            self._notify()
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """The job cannot go on; called by the lane or the scheduler."""
+        self.error = error
+        self._notify()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done() and self._satisfied(self._wanted):
+            self._woken.set_result(None)
+
+    def close(self) -> None:
+        """Forget the job wherever it is, at once; harmless after its end."""
+        self._lane.remove(self)
+        self._notify()
+
+    def when_over(self, callback: Callable[[StageRun], None]) -> None:
+        """Have ``callback`` called once, at the end of the job, whatever ends it."""
+        self._over = callback
+
+    def _notify(self) -> None:
+        callback, self._over = self._over, None
+        if callback is not None:
+            callback(self)
+
+
+class Call(Work):
+    """A function to be run by the scheduler's thread (the codec), and its result."""
+
+    __slots__ = ("future", "run")
+
+    def __init__(self, run: Callable[[], Any], playback: Playback, at: float) -> None:
+        super().__init__(playback, at)
+        self.run = run
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """What can be seen of a module: sequences waiting and running, and its last steps."""
+
+    name: str
+    waiting: int
+    running: int
+    steps: int
+    step_seconds: float  # median
+    step_seconds_p99: float
+    batch: float  # mean
+    busy_seconds: float  # since the start
+
+
+@dataclass(slots=True)
+class Steps:
+    """The last steps' durations, batch sizes and frames; fixed memory, readable from any thread."""
+
+    count: int = 0
+    busy: float = 0.0
+    _seconds: np.ndarray[Any, np.dtype[np.float64]] = field(
+        default_factory=lambda: np.zeros(_WINDOW)
+    )
+    _batches: np.ndarray[Any, np.dtype[np.float64]] = field(
+        default_factory=lambda: np.zeros(_WINDOW)
+    )
+
+    def record(self, seconds: float, batch: int) -> None:
+        """Note one step of ``batch`` sequences."""
+        slot = self.count % _WINDOW
+        self._seconds[slot] = seconds
+        self._batches[slot] = batch
+        self.count += 1
+        self.busy += seconds
+
+    def quantile(self, q: float, last: int = _WINDOW) -> float:
+        """Of the step time over the ``last`` steps; 0 before the first."""
+        chosen = self._recent(self._seconds, last)
+        return float(np.quantile(chosen, q)) if chosen.size else 0.0
+
+    def mean_batch(self) -> float:
+        """Sequences a step; 0 before the first."""
+        chosen = self._recent(self._batches, _WINDOW)
+        return float(chosen.mean()) if chosen.size else 0.0
+
+    def _recent(
+        self, values: np.ndarray[Any, np.dtype[np.float64]], last: int
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        count = min(self.count, last, _WINDOW)
+        return values[(self.count - 1 - np.arange(count)) % _WINDOW]
+
+
+class Lane(Protocol):
+    """What the scheduler needs of a module."""
+
+    name: str
+    steps: Steps
+
+    def urgency(self, rank: Rank) -> Urgency | None:
+        """Of its most urgent work; None without work."""
+
+    def step(self, rank: Rank) -> int:
+        """Do a step of the most urgent work and of all that fits beside it; the batch size."""
+
+    def fail(self, error: Exception) -> None:
+        """Give all work up; whoever waits for it gets the error."""
+
+    def status(self) -> LaneStatus:
+        """Readable from any thread."""
+
+
+def _status(name: str, steps: Steps, waiting: int, running: int) -> LaneStatus:
+    return LaneStatus(
+        name=name,
+        waiting=waiting,
+        running=running,
+        steps=steps.count,
+        step_seconds=steps.quantile(0.5),
+        step_seconds_p99=steps.quantile(0.99),
+        batch=steps.mean_batch(),
+        busy_seconds=steps.busy,
+    )
+
+
+class StageLane:
+    """One stage: jobs enter the module in the order of their urgency while there is room."""
+
+    def __init__(self, name: str, module: StageModule, max_batch: int) -> None:
+        self.name = name
+        self.steps = Steps()
+        self._module = module
+        self._max_batch = max_batch
+        self._waiting: dict[str, StageRun] = {}
+        self._running: dict[str, StageRun] = {}
+
+    def add(self, job: StageJob, playback: Playback, at: float) -> StageRun:
+        """Queue a job; its codes arrive in the run that is returned."""
+        run = StageRun(self, job, playback, at)
+        self._waiting[job.id] = run
+        return run
+
+    def remove(self, run: StageRun) -> None:
+        """Forget a run; its place in the module is free before the next step."""
+        job_id = run.job.id
+        if self._running.get(job_id) is run:
+            del self._running[job_id]
+            self._module.abort(job_id)
+        elif self._waiting.get(job_id) is run:
+            del self._waiting[job_id]
+
+    def urgency(self, rank: Rank) -> Urgency | None:
+        candidates = [rank(run) for runs in (self._waiting, self._running) for run in runs.values()]
+        return min(candidates, default=None)
+
+    def step(self, rank: Rank) -> int:
+        self._admit(rank)
+        batch = self._module.running
+        for output in self._module.step():
+            run = self._running.get(output.job_id)
+            if run is None:
+                continue
+            if output.finish is not None:
+                del self._running[output.job_id]
+            run.deliver(output)
+        return batch
+
+    def _admit(self, rank: Rank) -> None:
+        room = self._max_batch - len(self._running)
+        if room <= 0 or not self._waiting:
+            return
+        for run in sorted(self._waiting.values(), key=rank)[:room]:
+            del self._waiting[run.job.id]
+            try:
+                self._module.add(run.job)
+            except TontaubeError as error:  # it can never fit: only its stream suffers
+                run.fail(error)
+            else:
+                self._running[run.job.id] = run
+
+    def fail(self, error: Exception) -> None:
+        for run in [*self._waiting.values(), *self._running.values()]:
+            run.fail(error)
+        self._waiting.clear()
+        self._running.clear()
+
+    def status(self) -> LaneStatus:
+        return _status(self.name, self.steps, len(self._waiting), self._module.running)
+
+
+class CallLane:
+    """The codec: the most urgent call at each step. A call's error is its caller's alone, as calls
+    keep their state in what they were given."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.steps = Steps()
+        self._waiting: list[Call] = []
+
+    async def call(self, run: Callable[[], T], playback: Playback, at: float) -> T:
+        """Queue ``run`` and wait for its result; cancelling takes it back."""
+        call = Call(run, playback, at)
+        self._waiting.append(call)
+        try:
+            result: T = await call.future
+        finally:
+            if call in self._waiting:
+                self._waiting.remove(call)
+        return result
+
+    def drop(self, playback: Playback) -> None:
+        """Take back every call of one stream."""
+        for call in [call for call in self._waiting if call.playback is playback]:
+            self._waiting.remove(call)
+            call.future.cancel()
+
+    def urgency(self, rank: Rank) -> Urgency | None:
+        return min(map(rank, self._waiting), default=None)
+
+    def step(self, rank: Rank) -> int:
+        call = min(self._waiting, key=rank)
+        self._waiting.remove(call)
+        try:
+            result = call.run()
+        except Exception as error:
+            if not call.future.done():
+                call.future.set_exception(error)
+        else:
+            if not call.future.done():
+                call.future.set_result(result)
+        return 1
+
+    def fail(self, error: Exception) -> None:
+        for call in self._waiting:
+            if not call.future.done():
+                call.future.set_exception(error)
+        self._waiting.clear()
+
+    def status(self) -> LaneStatus:
+        return _status(self.name, self.steps, len(self._waiting), 0)

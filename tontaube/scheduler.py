@@ -1,0 +1,143 @@
+"""All model work, a step at a time: each turn the module with the most urgent work steps once.
+
+The scheduler lives in one event loop (in production the worker thread's), as do the coroutines of
+the streams it serves, so nothing here needs a lock. It knows no text and no codes' meaning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from tontaube.admission import Admission
+from tontaube.backend.base import StageModule
+from tontaube.errors import Unavailable
+from tontaube.lanes import CallLane, Lane, LaneStatus, StageLane, Work
+from tontaube.outbox import Outbox
+from tontaube.session import Limits, Modules, Session, Submission
+from tontaube.urgency import ByDeadline, Policy, Urgency
+
+log = logging.getLogger(__name__)
+
+_SETTLE_ROUNDS = 3  # a step wakes a coroutine, which wakes another, which adds the next job
+_OBSERVE_TURNS = 256  # between two looks at whether fewer or more streams should play at once
+_FRAME_SECONDS = 0.080
+
+
+class Scheduler:
+    """Five lanes and the choice between them. ``turn`` is one step, ``run`` turns until ``stop``.
+
+    All methods but ``submit`` and ``status`` are for the scheduler's own loop, in which it must be
+    made.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[StageModule],
+        admission: Admission,
+        limits: Limits | None = None,
+        *,
+        policy: Policy | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``modules``: CB0..CB3. ``clock`` gives seconds; a simulation passes its own."""
+        limits = limits or Limits()
+        stages = [
+            StageLane(f"cb{stage}", module, limits.max_batch)
+            for stage, module in enumerate(modules)
+        ]
+        self.admission = admission
+        self.modules = Modules(stages, CallLane("codec"), limits, clock)
+        self._lanes: tuple[Lane, ...] = (*stages, self.modules.codec)
+        self._policy = policy or ByDeadline()
+        self._loop = asyncio.get_running_loop()
+        self._turns = 0
+        self._stopping = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Where the scheduler and its streams' coroutines run."""
+        return self._loop
+
+    def submit(
+        self, work: Callable[[Session], Awaitable[None]], outbox: Outbox, sample_rate: int
+    ) -> Submission:
+        """Have ``work`` done when its turn comes. Callable from any thread. Raises Busy when the
+        waiting room is full, Unavailable when no step can be made any more."""
+        if self.modules.failure is not None:
+            raise self.modules.failure
+        session = Session(self.modules, outbox, sample_rate)
+        return Submission(session, work, self.admission, self._loop)
+
+    def turn(self) -> bool:
+        """One step of the lane with the most urgent work; False if there is no work. Never raises:
+        an exception in a step fails every stream and stays in ``modules.failure``."""
+        start = self.modules.clock()
+
+        def rank(work: Work) -> Urgency:
+            return self._policy(work.playback, work.at, start)
+
+        lane = self._most_urgent(rank)
+        if lane is None:
+            return False
+        try:
+            batch = lane.step(rank)
+        except Exception as error:
+            log.exception("a step of %s failed", lane.name)
+            self._fail(f"{lane.name}: {type(error).__name__}: {error}")
+            return True
+        lane.steps.record(self.modules.clock() - start, batch)
+        self._turns += 1
+        if self._turns % _OBSERVE_TURNS == 0:
+            self.admission.limit.observe(self.round_seconds(), self.admission.active)
+            self.admission.refresh()
+        return True
+
+    def _most_urgent(self, rank: Callable[[Work], Urgency]) -> Lane | None:
+        chosen: Lane | None = None
+        best: Urgency | None = None
+        for lane in self._lanes:
+            urgency = lane.urgency(rank)
+            # On a tie the later lane: its work is closer to being heard.
+            if urgency is not None and (best is None or urgency <= best):
+                chosen, best = lane, urgency
+        return chosen
+
+    async def settle(self) -> None:
+        """Let the streams' coroutines react to the last turn."""
+        for _ in range(_SETTLE_ROUNDS):
+            await asyncio.sleep(0)
+
+    async def run(self) -> None:
+        """Turn until ``stop``; sleeps while there is nothing to do."""
+        while not self._stopping:
+            self.modules.work_added.clear()
+            worked = self.turn()
+            await self.settle()
+            if not worked and not self._stopping:
+                await self.modules.work_added.wait()
+
+    def stop(self) -> None:
+        """End ``run`` after the current turn."""
+        self._stopping = True
+        self.modules.work_added.set()
+
+    def status(self) -> tuple[LaneStatus, ...]:
+        """CB0..CB3 and the codec. Callable from any thread."""
+        return tuple(lane.status() for lane in self._lanes)
+
+    def round_seconds(self) -> float:
+        """The time, at its 99th percentile, in which every playing stream advances by a frame: a
+        step of each stage and the codec's mean share."""
+        steps = sum(lane.steps.quantile(0.99) for lane in self.modules.stages)
+        frames = self.modules.emitted_seconds / _FRAME_SECONDS
+        codec = self.modules.codec.steps.busy / frames if frames else 0.0
+        return steps + codec * self.admission.active
+
+    def _fail(self, message: str) -> None:
+        failure = Unavailable(f"the model worker stopped: {message}")
+        self.modules.failure = failure
+        for lane in self._lanes:
+            lane.fail(failure)

@@ -1,0 +1,74 @@
+"""Which work comes next: each stream's playback clock and the order it gives to the stream's work.
+
+It knows moments and seconds of audio only: no model, no thread, no queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Urgency = tuple[float, ...]  # smaller is more urgent
+
+
+@dataclass(slots=True)
+class Playback:
+    """What the server knows of one stream's listener: playing starts with the first emission and
+    pauses while there is nothing to play. Times are the scheduler's clock, in seconds."""
+
+    arrival: float
+    emitted: float = 0.0  # seconds of audio
+    origin: float | None = None  # when second 0 was played, later by every pause since
+    first_emission: float | None = None
+    underruns: int = 0
+
+    def emit(self, now: float, seconds: float) -> None:
+        """Note that ``seconds`` of audio left the server at ``now``."""
+        if self.origin is None:
+            self.origin = self.first_emission = now
+        elif now > self.origin + self.emitted:
+            self.underruns += 1
+            self.origin = now - self.emitted
+        self.emitted += seconds
+
+    def buffered(self, now: float) -> float:
+        """Seconds of audio the listener still has to play."""
+        return 0.0 if self.origin is None else max(0.0, self.origin + self.emitted - now)
+
+
+Policy = Callable[[Playback, float, float], Urgency]
+"""``(playback, at, now)`` → urgency of work for the audio that starts ``at`` seconds into the
+stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByDeadline:
+    """Streams without audio first, oldest first; then by the moment the listener runs dry.
+
+    A listener with less than ``guard`` seconds left goes first of all, and so does a stream that
+    has waited almost ``patience`` seconds for its first audio: among these the earliest deadline
+    wins. As every emission moves the emitter's deadline into the future, nothing waits for ever.
+    """
+
+    guard: float = 1.0  # about the time it takes to make a piece
+    patience: float = 3.0
+
+    def __call__(self, playback: Playback, at: float, now: float) -> Urgency:
+        waiting = playback.origin is None
+        start = playback.arrival + self.patience if playback.origin is None else playback.origin
+        deadline = start + at
+        if deadline - now < self.guard:
+            return (0.0, deadline)
+        if waiting and at <= 0.0:
+            return (1.0, playback.arrival)
+        return (2.0, deadline)
+
+
+def first_come_first_served(playback: Playback, at: float, now: float) -> Urgency:
+    """The order of arrival, whatever the listeners have: for comparison."""
+    return (playback.arrival, at)
+
+
+def two_levels(playback: Playback, at: float, now: float) -> Urgency:
+    """Streams without audio before streams with some, each by arrival: for comparison."""
+    return (0.0 if playback.origin is None else 1.0, playback.arrival, at)

@@ -101,3 +101,33 @@ UPLOAD_BODY: dict[str, Any] = {
         }
     },
 }
+
+BATCH_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "For every item, in order, a file or an error.",
+        "content": {
+            "application/json": {
+                "example": {
+                    "object": "list",
+                    "data": [
+                        {
+                            "index": 0,
+                            "audio": "UklGR…",
+                            "response_format": "wav",
+                            "voice": "anna",
+                            "duration": 1.28,
+                            "sample_rate": 24000,
+                            "usage": {
+                                "input_tokens": 12,
+                                "output_tokens": 64,
+                                "total_tokens": 76,
+                            },
+                        },
+                        {"index": 1, **_ERROR_EXAMPLE},
+                    ],
+                }
+            }
+        },
+    },
+    **errors(400, 401, 408, 413, 429, 503),
+}

@@ -103,23 +103,25 @@ def problem(error: Exception) -> Problem:
         case GenerationFailed():
             return Problem(422, message, "generation_error", code="generation_failed")
         case Unavailable():
-            return Problem(422, message, code="unavailable")
+            headers = _retry_after(60) | {"x-should-retry": "false"}
+            return Problem(503, message, "server_error", code="unavailable", headers=headers)
         case RequestValidationError():
-            return _validation_problem(error.errors())
+            return validation_problem(error.errors())
         case HTTPException():
             return _http_problem(error)
         case _:
             return INTERNAL
 
 
-def _validation_problem(errors: Sequence[Mapping[str, Any]]) -> Problem:
+def validation_problem(errors: Sequence[Mapping[str, Any]], skip: int = 1) -> Problem:
+    """Pydantic's first complaint; the first ``skip`` parts of its place ("body") are no field."""
     first = errors[0]
     kind = str(first["type"])
     if kind == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return Problem(400, f"the body is not valid JSON: {reason}", code="invalid_json")
-    where = [str(part) for part in first["loc"][1:]]  # without "body", "path" …
-    param = ".".join(where) or None
+    where = first["loc"][skip:]
+    param = str(where[0]) if where else None  # further parts are alternatives of its type
     message = str(first["msg"]).removeprefix("Value error, ")
     code = "missing_required_parameter" if kind == "missing" else "invalid_value"
     return Problem(400, f"{param}: {message}" if param else message, param=param, code=code)

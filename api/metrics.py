@@ -74,9 +74,10 @@ class Metrics:
         return generate_latest(self.registry)
 
     @contextmanager
-    def stream(self, characters: int) -> Iterator[Meter]:
-        """Measure one stream from here on, however it ends."""
-        meter = Meter(self)
+    def stream(self, characters: int, dictated: bool = False) -> Iterator[Meter]:
+        """Measure one stream from here on, however it ends. Of a dictated one the pace is partly
+        the client's, so that only its first audio is judged."""
+        meter = Meter(self, dictated)
         self.characters.inc(characters)
         self.active.inc()
         try:
@@ -92,15 +93,17 @@ class Metrics:
                 self.cancellations.inc()
             self.active.dec()
             self.requests.labels(meter.outcome).inc()
-            if meter.rtf is not None:
+            if meter.rtf is not None and not dictated:
                 self.rtf.observe(meter.rtf)
 
 
 class Meter:
     """One stream's clock: ``emitted`` when a piece is there, ``sent`` when the reader took it."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, dictated: bool = False) -> None:
         self._metrics = metrics
+        self._dictated = dictated
+        self._asked = False
         self._started = metrics.clock()
         self._held_up = 0.0  # seconds spent waiting for the reader
         self._emitted_at: float | None = None
@@ -123,6 +126,12 @@ class Meter:
             return None
         return (self._emitted_at - self._started) / self.seconds
 
+    def asked(self) -> None:
+        """Note that a dictated stream has been given text: only now can audio be expected."""
+        if not self._asked:
+            self._asked = True
+            self._started = self._now()
+
     def emitted(self, samples: int) -> None:
         """Note that a piece of audio is ready to be sent."""
         metrics, now = self._metrics, self._now()
@@ -131,7 +140,7 @@ class Meter:
             self.ttfa = waited
             self._dry_at = now
             metrics.ttfa.observe(waited)
-        else:
+        elif not self._dictated:
             metrics.gaps.observe(waited)
             if now > self._dry_at:
                 metrics.underruns.inc()

@@ -18,7 +18,7 @@ MAX_BATCH = 32
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
     @model_validator(mode="before")
@@ -38,7 +38,7 @@ class VoiceReference(BaseModel):
     id: str = Field(min_length=1, max_length=200)
 
 
-class Speaking(_Body):
+class Speaking(Body):
     """How to speak: what ``/v1/audio/speech`` and the WebSocket's ``start`` have in common."""
 
     model: str = Field(
@@ -129,7 +129,7 @@ class SpeechBody(Speaking):
         return "opus" if self.response_format == "ogg" else self.response_format
 
 
-class BatchBody(_Body):
+class BatchBody(Body):
     """Body of `POST /v1/audio/speech/batch`: up to 32 items, each answered for itself."""
 
     model_config = ConfigDict(

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.cors import CORSMiddleware
 
 import tontaube
-from api import errors, speech, voices
+from api import batch, errors, speech, voices, websocket
 from api.documentation import errors as error_answers
 from api.limits import Gate, Limits
 from api.metrics import Metrics
@@ -43,6 +43,8 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
     errors.install(app)
     for router in (
         speech.router(service),
+        batch.router(service),
+        websocket.router(service),
         voices.router(service),
         service.models.router(),
         _health(service),

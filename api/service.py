@@ -14,7 +14,7 @@ from api.metrics import Meter, Metrics
 from api.models import Models
 from api.ports import SpeechEngine, SpeechStream
 from api.records import Record
-from api.schemas import MAX_CHARACTERS, SpeechBody, require_speakable
+from api.schemas import MAX_CHARACTERS, Speaking, require_speakable
 from tontaube.errors import Busy, GenerationFailed
 from tontaube.types import AudioChunk, SpeechRequest
 
@@ -44,11 +44,13 @@ class Service:
         if not self.models.serves(model):
             raise ModelNotFound(model, self.models.ids)
 
-    def checked(self, body: SpeechBody) -> SpeechRequest:
-        """The domain's request. Raises what is wrong with it that can be known beforehand."""
-        self.require_model(body.model)
-        require_speakable(body.input, self.max_characters)
-        request = body.request(body.input, self.styles)
+    def checked(self, wish: Speaking, text: str | None) -> SpeechRequest:
+        """The domain's request; ``text`` None: it will be dictated. Raises what is wrong with it
+        that can be known beforehand."""
+        self.require_model(wish.model)
+        if text is not None:
+            require_speakable(text, self.max_characters)
+        request = wish.request(text or "", self.styles)
         self.engine.voices.get(request.voice)
         self.require_ready()
         return request

@@ -7,9 +7,15 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+import httpx
 import numpy as np
+import uvicorn
+from fastapi import FastAPI
 
+from api.limits import Limits
+from api.server import create_app
 from tontaube.bundle import CodecPart, Description, VoicePart
+from tontaube.config import Settings
 from tontaube.errors import InvalidRequest, TontaubeError, UnknownVoice
 from tontaube.types import AudioChunk, Samples, Segment, SpeechRequest, Voice
 
@@ -122,9 +128,10 @@ class FakeStream:
                 raise how.error or RuntimeError("secret words of a traceback")
             await asyncio.sleep(how.pause)
             piece = samples[begin : begin + size]
-            chunk = AudioChunk(piece, self._samples, segment)
+            share = min(1.0, (begin + size) / len(samples))
+            self._end = segment.start + round(share * (segment.end - segment.start))
+            chunk = AudioChunk(piece, self._samples, segment, self._end)
             self._samples += len(piece)
-            self._end = segment.end
             self.usage.output_tokens += 4 * -(-len(piece) // 1_920)
             self._engine.chunks += 1
             yield chunk
@@ -174,3 +181,47 @@ class FakeEngine:
         finally:
             await asyncio.sleep(0)  # an exit that awaits must be possible
             self.open -= 1
+
+
+SPEECH = {"model": "tts-1", "input": "Hello there, how are you?", "response_format": "pcm"}
+
+
+def app_of(engine: FakeEngine, limits: Limits | None = None, **settings: object) -> FastAPI:
+    return create_app(engine, Settings(**settings), limits)
+
+
+@asynccontextmanager
+async def client_of(
+    engine: FakeEngine, limits: Limits | None = None, **settings: object
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that calls the app directly, without a network."""
+    transport = httpx.ASGITransport(app_of(engine, limits, **settings))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(
+    engine: FakeEngine, limits: Limits | None = None, **settings: object
+) -> AsyncIterator[str]:
+    """A real server on a loopback port, in this event loop; gives its address."""
+    config = uvicorn.Config(
+        app_of(engine, limits, **settings), port=0, log_level="critical", ws="websockets-sansio"
+    )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.005)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        await task
+
+
+async def freed(engine: FakeEngine) -> None:
+    """Wait until no stream is open; the test's own time limit is the deadline."""
+    async with asyncio.timeout(5):
+        while engine.open:
+            await asyncio.sleep(0.005)

@@ -67,6 +67,8 @@ class CachedNetwork:
             (config.num_hidden_layers, 2, slots, self.capacity, self._kv_heads, self._head_dim),
             dtype=dtype,
         )
+        # per layer and keys / values, [slots · capacity, kv_heads, d]
+        self._places = [m.flatten(0, 1) for m in self.memory.flatten(0, 1).unbind()]
         self._embedding = network.model.embed_tokens.weight.detach().to(dtype)
         self._normalize = _Normalize(config.hidden_size, config.rms_norm_eps)
         self._normalize_head = _Normalize(self._head_dim, config.rms_norm_eps)
@@ -75,20 +77,18 @@ class CachedNetwork:
         self._fc1 = PackedLinear((head.fc1.weight.detach() * gain).to(dtype), head.fc1.bias)
         self._fc2 = PackedLinear(head.fc2.weight.to(dtype), head.fc2.bias)
         angles = torch.arange(max_position + 1)[:, None] * inverse_frequencies(config)
-        self._cos = torch.cat((angles.cos(), angles.cos()), -1)[:, None]  # [positions, 1, d]
-        self._sin = torch.cat((-angles.sin(), angles.sin()), -1)[:, None]
+        self._turns = torch.polar(torch.ones_like(angles), angles)[:, None]  # [positions, 1, d/2]
 
     def run(self, batch: StepBatch) -> Tensor:
         """Write the step's keys and values; give the last block's output, float32 [M, D]."""
-        cos, sin = self._cos[batch.positions], self._sin[batch.positions]
-        masks = _masks(batch, self._dtype)
+        turns = self._turns.index_select(0, batch.positions)
+        attention = _StepAttention(self.memory, batch)
         x = F.embedding(batch.ids, self._embedding).float()
-        for layer, keys_values in zip(self._layers, self.memory.unbind(0), strict=True):
-            qkv = layer.qkv(self._normalize(x).to(self._dtype))
-            q, k, v = self._split(qkv, layer, cos, sin)
-            _write(keys_values, batch.places, k, v)
-            mixed = self._attend(q, keys_values, batch, masks)
-            x = x + layer.out(mixed)
+        for i, layer in enumerate(self._layers):
+            q, k, v = self._project(x, layer, turns)
+            self._places[2 * i].index_copy_(0, batch.places, k)
+            self._places[2 * i + 1].index_copy_(0, batch.places, v)
+            x = x + layer.out(attention(i, q))
             gate, up = layer.gate_up(self._normalize(x).to(self._dtype)).chunk(2, -1)
             x = x + layer.down(F.silu(gate) * up)
         return x
@@ -98,55 +98,83 @@ class CachedNetwork:
         inner = self._fc1(self._normalize(x).to(self._dtype))
         return self._fc2(F.mish(inner)).float()
 
-    def _split(
-        self, qkv: Tensor, layer: _FusedBlock, cos: Tensor, sin: Tensor
+    def _project(
+        self, x: Tensor, layer: _FusedBlock, turns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """[M, (heads + 2·kv_heads)·d] → q [M, heads, d], k and v [M, kv_heads, d]."""
-        by_head = qkv.view(qkv.shape[0], -1, self._head_dim)
-        qk = by_head[:, : self._heads + self._kv_heads].float()  # normed and turned together
-        qk = self._normalize_head(qk) * layer.qk_gain
-        qk = torch.addcmul(qk * cos, qk.roll(self._head_dim // 2, -1), sin).to(self._dtype)
-        v = by_head[:, self._heads + self._kv_heads :]
-        return qk[:, : self._heads], qk[:, self._heads :], v
+        """x [M, D] → q [M, heads, d], k and v [M, kv_heads, d]."""
+        both = self._heads + self._kv_heads
+        qkv = layer.qkv(self._normalize(x).to(self._dtype)).view(len(x), -1, self._head_dim)
+        qk, v = qkv.split((both, self._kv_heads), 1)
+        qk = self._normalize_head(qk.float()) * layer.qk_gain  # q and k are normed and turned alike
+        pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)))
+        qk = torch.view_as_real(pairs * turns).flatten(-2).to(self._dtype)
+        q, k = qk.split((self._heads, self._kv_heads), 1)
+        return q, k, v
 
     def _fuse(self, block: nn.Module) -> _FusedBlock:
         assert isinstance(block, Block)
         attention, mlp = block.self_attn, block.mlp
+        paired = self._paired
 
         def packed(*matrices: Tensor, gain: Tensor | float = 1.0) -> PackedLinear:
             return PackedLinear((torch.cat(matrices).detach() * gain).to(self._dtype))
 
-        qkv = (attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight)
-        gate_up = (mlp.gate_proj.weight, mlp.up_proj.weight)
-        q_gain = self._normalize_head.gain(attention.q_norm).expand(self._heads, -1)
-        k_gain = self._normalize_head.gain(attention.k_norm).expand(self._kv_heads, -1)
+        qkv = (
+            paired(attention.q_proj.weight),
+            paired(attention.k_proj.weight),
+            attention.v_proj.weight,
+        )
+        q_gain = paired(self._normalize_head.gain(attention.q_norm)).expand(self._heads, -1)
+        k_gain = paired(self._normalize_head.gain(attention.k_norm)).expand(self._kv_heads, -1)
         return _FusedBlock(
             qkv=packed(*qkv, gain=self._normalize.gain(block.input_layernorm)),
             qk_gain=torch.cat((q_gain, k_gain)),
             out=packed(attention.o_proj.weight),
-            gate_up=packed(*gate_up, gain=self._normalize.gain(block.post_attention_layernorm)),
+            gate_up=packed(
+                mlp.gate_proj.weight,
+                mlp.up_proj.weight,
+                gain=self._normalize.gain(block.post_attention_layernorm),
+            ),
             down=packed(mlp.down_proj.weight),
         )
 
-    def _attend(
-        self, q: Tensor, keys_values: Tensor, batch: StepBatch, masks: list[Tensor]
-    ) -> Tensor:
-        """q [M, heads, d] over the slots' keys and values → [M, heads·d]."""
-        keys, values = keys_values.transpose(2, 3)  # each [slots, kv_heads, capacity, d]
-        rows = batch.lengths.shape[0]
+    def _paired(self, weight: Tensor) -> Tensor:
+        """Put channels i and i + d/2, which RoPE turns together, side by side: a turn is then one
+        complex product. Queries and keys are permuted alike, so their products stay the same."""
+        return weight.unflatten(0, (-1, 2, self._head_dim // 2)).transpose(1, 2).flatten(0, 2)
+
+
+class _StepAttention:
+    """One step's attention: all decoding rows at once, then piece by piece."""
+
+    def __init__(self, memory: Tensor, batch: StepBatch) -> None:
+        self._rows = len(batch.lengths)
+        self._pieces = batch.pieces
+        by_head = memory.transpose(3, 4).flatten(0, 1)  # [2 · layers, slots, kv_heads, capacity, d]
+        span = -(-batch.longest // _SPAN) * _SPAN
+        self._decoding = by_head[:, : self._rows, :, :span].unbind()
+        self._prefilling = [
+            by_head[:, p.slot : p.slot + 1, :, : p.stop].unbind() for p in batch.pieces
+        ]
+        seen = torch.arange(span) < batch.lengths[:, None, None, None]
+        self._row_mask = _additive(seen, memory.dtype)  # [rows, 1, 1, span]
+        self._masks = [
+            _additive(torch.arange(p.stop) <= torch.arange(p.start, p.stop)[:, None], memory.dtype)
+            for p in batch.pieces
+        ]
+
+    def __call__(self, layer: int, q: Tensor) -> Tensor:
+        """q [M, heads, d] over the slots' keys and values → [M, heads · d]."""
         mixed = []
-        if rows:
-            span = masks[0].shape[-1]
-            k, v = keys[:rows, :, :span], values[:rows, :, :span]
-            mixed.append(_attention(q[:rows, :, None], k, v, masks[0]).flatten(1))
-        first = rows
-        for piece, mask in zip(batch.pieces, masks[1:], strict=True):
-            last = first + piece.stop - piece.start
-            k = keys[piece.slot : piece.slot + 1, :, : piece.stop]
-            v = values[piece.slot : piece.slot + 1, :, : piece.stop]
-            out = _attention(q[first:last].transpose(0, 1)[None], k, v, mask)
+        if self._rows:
+            k, v = self._decoding[2 * layer], self._decoding[2 * layer + 1]
+            mixed.append(_attention(q[: self._rows].unsqueeze(2), k, v, self._row_mask).flatten(1))
+        first = self._rows
+        for piece, memory, mask in zip(self._pieces, self._prefilling, self._masks, strict=True):
+            queries = q[first : first + piece.stop - piece.start].transpose(0, 1)[None]
+            out = _attention(queries, memory[2 * layer], memory[2 * layer + 1], mask)
             mixed.append(out[0].transpose(0, 1).flatten(1))
-            first = last
+            first += piece.stop - piece.start
         return torch.cat(mixed) if len(mixed) > 1 else mixed[0]
 
 
@@ -179,24 +207,9 @@ class _Normalize:
         return norm.weight.detach().float() * self._width**0.5
 
 
-def _write(keys_values: Tensor, places: Tensor, k: Tensor, v: Tensor) -> None:
-    """Put k and v [M, kv_heads, d] at ``places`` of [2, slots, capacity, kv_heads, d]."""
-    keys, values = keys_values.flatten(1, 2)
-    keys.index_copy_(0, places, k)
-    values.index_copy_(0, places, v)
-
-
 def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    out: Tensor = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
-    return out
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)  # type: ignore[no-any-return]
 
 
-def _masks(batch: StepBatch, dtype: torch.dtype) -> list[Tensor]:
-    """Additive masks: first the decoding rows' [rows, 1, 1, span], then each piece's."""
-    span = -(-batch.longest // _SPAN) * _SPAN
-    seen = torch.arange(span) < batch.lengths[:, None, None, None]
-    seens = [seen]
-    for piece in batch.pieces:
-        queries = torch.arange(piece.start, piece.stop)
-        seens.append((torch.arange(piece.stop) <= queries[:, None])[None, None])
-    return [torch.zeros(s.shape, dtype=dtype).masked_fill_(~s, float("-inf")) for s in seens]
+def _additive(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))

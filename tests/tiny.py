@@ -1,0 +1,106 @@
+"""Tiny random models in the released format, for tests: nothing they say means anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tontaube.backend.network import StageNetwork
+from tontaube.backend.weights import save_stage
+from tontaube.tokens import AUDIO_SPLIT, END_OF_SPEECH, PAD, TEXT_SPLIT, StageConfig
+from tontaube.train.tokenizer import build_tokenizer
+from tontaube.types import STREAMS, Sampling, StageInput, StageJob
+
+LANGUAGES = {"english": "en", "german": "de"}
+STYLES = ("audiobook", "conversational")
+SEMANTIC_CODES = 64
+ACOUSTIC_CODES = 32
+
+
+@dataclass(frozen=True)
+class TinyStages:
+    """Four stage folders and their tokenizer."""
+
+    folder: Path
+    configs: tuple[StageConfig, ...]
+
+    def stage(self, stage: int) -> Path:
+        return self.folder / f"cb{stage}"
+
+
+def tiny_config(stage: int = 0, **changes: Any) -> StageConfig:
+    """A stage small enough for exact comparisons; ids 0..99 are text."""
+    fields: dict[str, Any] = {
+        "hidden_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "intermediate_size": 80,
+        "rope_theta": 10_000.0,
+        "audio_token_start_id": 100,
+        "target_codebook": stage,
+        "audio_head_hidden": 64,
+        "pad_token_id": 96,
+        "eos_token_id": 97,
+        "audio_marker_token_id": 98,
+        "text_marker_token_id": 99,
+        "semantic_vocab_size": SEMANTIC_CODES,
+        "acoustic_vocab_size": ACOUSTIC_CODES,
+    }
+    fields |= changes
+    codes = fields["semantic_vocab_size"] + stage * fields["acoustic_vocab_size"]
+    fields.setdefault("vocab_size", fields["audio_token_start_id"] + codes + 8)
+    return StageConfig(**fields)
+
+
+def tiny_network(config: StageConfig, seed: int = 0) -> StageNetwork:
+    """Random weights large enough for every input to matter; the caller's generator is left alone."""
+    generator = torch.Generator().manual_seed(seed)
+    network = StageNetwork(config).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            spread = 0.2 if parameter.dim() == 2 else 0.1
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+            if name.endswith(("norm.weight", "layernorm.weight")):
+                parameter.add_(1.0)
+    return network
+
+
+def write_tiny_stages(folder: Path, seed: int = 0) -> TinyStages:
+    """Write ``cb0`` .. ``cb3`` and ``tokenizer`` below ``folder``."""
+    tokenizer = build_tokenizer(LANGUAGES, STYLES)
+    (folder / "tokenizer").mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer" / "tokenizer.json"))
+    configs = tuple(
+        tiny_config(
+            stage,
+            audio_token_start_id=tokenizer.get_vocab_size(),
+            pad_token_id=tokenizer.token_to_id(PAD),
+            eos_token_id=tokenizer.token_to_id(END_OF_SPEECH),
+            audio_marker_token_id=tokenizer.token_to_id(AUDIO_SPLIT),
+            text_marker_token_id=tokenizer.token_to_id(TEXT_SPLIT),
+        )
+        for stage in range(STREAMS)
+    )
+    for stage, config in enumerate(configs):
+        network = tiny_network(config, seed + stage)
+        save_stage(network, folder / f"cb{stage}", dtype=torch.float32)
+    return TinyStages(folder, configs)
+
+
+def tiny_job(name: str, length: int, codes: int, **changes: Any) -> StageJob:
+    """A job over ``length`` text-like tokens that depend on the name; positions jump once."""
+    generator = torch.Generator().manual_seed(sum(map(ord, name)))
+    ids = torch.randint(0, 96, (length,), generator=generator).tolist()
+    positions = [p if p < length // 2 else p + 7 for p in range(length)]
+    fields: dict[str, Any] = {
+        "id": name,
+        "input": StageInput(tuple(ids), tuple(positions), next_position=length + 9),
+        "max_codes": codes,
+        "sampling": Sampling(seed=len(name)),
+    }
+    return StageJob(**(fields | changes))

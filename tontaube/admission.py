@@ -6,6 +6,7 @@ Safe to use from any thread; it starts streams by a callback and knows nothing o
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,9 @@ class StreamLimit:
 class Admission:
     """The one door: at most ``limit.value`` streams inside, at most ``room`` waiting, in order."""
 
-    def __init__(self, limit: StreamLimit, room: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, limit: StreamLimit, room: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.limit = limit
         self._room = room
         self._clock = clock

@@ -8,6 +8,7 @@ and its seed alone: every decision counts frames, none looks at a clock.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,13 +54,19 @@ class Speech:
     """One request being spoken."""
 
     def __init__(
-        self, stream_id: str, reading: Reading, delivery: Delivery, decoder: Decoder
+        self,
+        stream_id: str,
+        reading: Reading,
+        delivery: Delivery,
+        new_decoder: Callable[[], Decoder],
     ) -> None:
-        """``stream_id`` must be unique among the streams that are spoken."""
+        """``stream_id`` must be unique among the streams that are spoken; the decoder is made when
+        it is needed."""
         self._id = stream_id
         self._reading = reading
         self._delivery = delivery
-        self._decoder = decoder
+        self._new_decoder = new_decoder
+        self._decoder: Decoder | None = None
         self._hop = round(delivery.sample_rate / FRAMES_PER_SECOND)
         self._chunker = Chunker(
             delivery.sample_rate, speed=delivery.speed, trim=delivery.trim_silence
@@ -127,6 +134,7 @@ class Speech:
             raise GenerationFailed("there was nothing to speak")
         if self._delivery.trailing_silence:
             await self._decode(self._silence(), models, self._seconds(self.frames))
+        assert self._decoder is not None
         samples = await models.call(self._decoder.finish, self._seconds(self.frames))
         for chunk in [*self._chunker.push(samples), *self._chunker.finish()]:
             await models.emit(chunk)
@@ -135,7 +143,8 @@ class Speech:
         if not codes.shape[1]:
             return
         self.frames += codes.shape[1]
-        samples = await models.call(lambda: self._decoder.push(codes), at)
+        decoder = self._decoder = self._decoder or self._new_decoder()
+        samples = await models.call(lambda: decoder.push(codes), at)
         for chunk in self._chunker.push(samples):
             await models.emit(chunk)
 

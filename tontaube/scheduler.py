@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from tontaube.admission import Admission
 from tontaube.backend.base import StageModule
@@ -17,9 +18,10 @@ from tontaube.errors import Unavailable
 from tontaube.lanes import CallLane, Lane, LaneStatus, StageLane, Work
 from tontaube.outbox import Outbox
 from tontaube.session import Limits, Modules, Session, Submission
-from tontaube.urgency import ByDeadline, Policy, Urgency
+from tontaube.urgency import ByDeadline, Playback, Policy, Urgency
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _SETTLE_ROUNDS = 3  # a step wakes a coroutine, which wakes another, which adds the next job
 _OBSERVE_TURNS = 256  # between two looks at whether fewer or more streams should play at once
@@ -70,6 +72,18 @@ class Scheduler:
             raise self.modules.failure
         session = Session(self.modules, outbox, sample_rate)
         return Submission(session, work, self.admission, self._loop)
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Have codec work that belongs to no stream done, as urgent as a new stream's. Callable
+        from any loop."""
+
+        async def call() -> T:
+            self.modules.work_added.set()
+            return await self.modules.codec.call(function, Playback(self.modules.clock()), 0.0)
+
+        if self.modules.failure is not None:
+            raise self.modules.failure
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._loop))
 
     def turn(self) -> bool:
         """One step of the lane with the most urgent work; False if there is no work. Never raises:

@@ -41,6 +41,7 @@ class Modules:
     clock: Callable[[], float]
     work_added: asyncio.Event = field(default_factory=asyncio.Event)
     emitted_seconds: float = 0.0
+    underruns: int = 0  # times a listener ran dry
     cancelled: int = 0  # streams that were left before their end
     failure: TontaubeError | None = None  # why no step can be made any more
 
@@ -82,7 +83,7 @@ class Session:
         DeadlineExceeded when nothing is taken for too long."""
         self._expect_open()
         seconds = len(chunk.samples) / self._sample_rate
-        self.playback.emit(self._modules.clock(), seconds)
+        self._modules.underruns += self.playback.emit(self._modules.clock(), seconds)
         self._modules.emitted_seconds += seconds
         self._outbox.put(chunk, seconds)
         if self._busy:

@@ -20,16 +20,18 @@ class Playback:
     emitted: float = 0.0  # seconds of audio
     origin: float | None = None  # when second 0 was played, later by every pause since
     first_emission: float | None = None
-    underruns: int = 0
 
-    def emit(self, now: float, seconds: float) -> None:
-        """Note that ``seconds`` of audio left the server at ``now``."""
+    def emit(self, now: float, seconds: float) -> bool:
+        """Note that ``seconds`` of audio left the server at ``now``; True if the listener had run
+        dry before."""
+        dry = False
         if self.origin is None:
             self.origin = self.first_emission = now
         elif now > self.origin + self.emitted:
-            self.underruns += 1
+            dry = True
             self.origin = now - self.emitted
         self.emitted += seconds
+        return dry
 
     def buffered(self, now: float) -> float:
         """Seconds of audio the listener still has to play."""

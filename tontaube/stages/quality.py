@@ -44,9 +44,9 @@ def expected_frames(text: str) -> int:
 
 
 def judge_beginning(frames: Sequence[int], rules: SamplingDefaults, silence: Silence) -> Verdict:
-    """What can be said of the first ``frames`` while more are to come."""
+    """What can be said of the first ``frames`` while more are to come; nothing of a handful."""
     checked = frames[: rules.silence_checked_frames]
-    if not checked:
+    if len(checked) < rules.min_frames:
         return Verdict.PASSED
     silent = {*silence.codes, *silence.more_codes}
     limit = rules.max_silence_ratio * (1 if len(checked) >= _FEW_FRAMES else 2)

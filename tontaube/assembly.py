@@ -1,0 +1,155 @@
+"""Settings → an opened bundle and the machinery that runs it. Everything heavy is imported here."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+
+from tontaube.backend.base import StageModule
+from tontaube.backend.linear import fastest_dtype
+from tontaube.backend.torch import Capacity, TorchStage
+from tontaube.bundle import Bundle
+from tontaube.codec.base import CodecNetwork
+from tontaube.codec.build import SpectralConfig, build_spectral
+from tontaube.codec.dac_codec import DacCodec, DacConfig
+from tontaube.codec.decoder import Join, StreamDecoder
+from tontaube.codec.reference import read_reference
+from tontaube.codec.spectral_codec import SpectralCodec
+from tontaube.codec.tensors import load_tensors
+from tontaube.codec.vibevoice import VibeVoice
+from tontaube.codec.w2vbert import W2vBertFeatures
+from tontaube.config import Settings
+from tontaube.errors import BundleError, Unavailable
+from tontaube.pipeline import Decoder
+from tontaube.stages.reading import Grammar
+from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
+from tontaube.types import STREAMS, Codes, Samples
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """What an engine runs; tests make their own."""
+
+    kind: str  # torch, vllm …
+    device: str
+    grammar: Grammar
+    stages: Sequence[StageModule]
+    encode: Callable[[Samples], Codes]
+    new_decoder: Callable[[], Decoder]
+    read_reference: Callable[[bytes], Samples]
+
+
+def assemble(settings: Settings) -> tuple[Bundle, Machinery]:
+    """Open the model and load its weights. Raises BundleError, Unavailable."""
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    bundle = Bundle.open(locate(settings.model))
+    device = _device(settings.device)
+    kind = _engine_kind(settings.engine, device)
+    network, join = open_codec(bundle, device)
+    return bundle, Machinery(
+        kind=kind,
+        device=str(device),
+        grammar=open_grammar(bundle),
+        stages=_open_stages(bundle, settings, kind),
+        encode=functools.partial(_encode, network),
+        new_decoder=lambda: StreamDecoder(network, join),
+        read_reference=functools.partial(
+            read_reference, sample_rate=bundle.description.sample_rate
+        ),
+    )
+
+
+def locate(model: str) -> Path:
+    """The folder of a bundle. Raises BundleError."""
+    path = Path(model).expanduser()
+    if not path.is_dir():
+        raise BundleError(f"{model}: no such folder; give the path of a model bundle")
+    return path
+
+
+def open_grammar(bundle: Bundle) -> Grammar:
+    """The tokenizer and the four vocabularies, checked against each other. Raises BundleError."""
+    tokenizer = TextTokenizer.open(bundle.path(bundle.description.tokenizer))
+    vocabularies = []
+    for stage in range(STREAMS):
+        config = StageConfig.read(bundle.stage(stage))
+        if config.target_codebook != stage:
+            raise BundleError(f"{bundle.stage(stage)}: writes stream {config.target_codebook}")
+        tokenizer.check(config)
+        vocabularies.append(Vocabulary(config))
+    return Grammar(bundle.description, tokenizer, tuple(vocabularies))
+
+
+def _engine_kind(wanted: str, device: torch.device) -> str:
+    installed = importlib.util.find_spec("vllm") is not None
+    if wanted == "auto":
+        return "vllm" if installed and device.type == "cuda" else "torch"
+    if wanted == "vllm" and not installed:
+        raise Unavailable("vLLM is not installed: pip install -r requirements-vllm.txt")
+    return wanted
+
+
+def _open_stages(bundle: Bundle, settings: Settings, kind: str) -> list[StageModule]:
+    dtype = fastest_dtype() if settings.dtype == "auto" else getattr(torch, settings.dtype)
+    stages: list[StageModule] = []
+    for stage in range(STREAMS):
+        tokens = bundle.description.context_tokens[stage]
+        capacity = Capacity(sequences=settings.max_batch, tokens=tokens)
+        stages.append(TorchStage.open(bundle.stage(stage), capacity, dtype))
+        log.info("cb%d: %s on cpu", stage, dtype)
+    return stages
+
+
+def _device(wanted: str) -> torch.device:
+    """Raises Unavailable for a device that is not there."""
+    if wanted == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise Unavailable(f"device {wanted!r} cannot be used: {error}") from error
+    return device
+
+
+def open_codec(bundle: Bundle, device: torch.device) -> tuple[CodecNetwork, Join]:
+    """The codec network and how its windows are joined. Raises BundleError."""
+    part = bundle.description.codec
+    weights = bundle.path(part.weights)
+    network: CodecNetwork
+    try:
+        if part.kind == "spectral":
+            spectral = build_spectral(SpectralConfig.model_validate(part.config))
+            load_tensors(spectral, weights)
+            network = SpectralCodec(spectral, STREAMS)
+        else:
+            features = None
+            if part.features_path is not None and part.features_stats is not None:
+                paths = bundle.path(part.features_path), bundle.path(part.features_stats)
+                features = W2vBertFeatures.load(*paths, device=device)
+            config = DacConfig.model_validate(part.config)
+            network = DacCodec.load(weights, config, STREAMS, features=features, device=device)
+    except ValidationError as error:
+        raise BundleError(f"codec.config: {error}") from error
+    join = bundle.description.join
+    if join.kind == "exact":
+        return network, Join()
+    if join.path is None:
+        raise BundleError("join: vibevoice needs the path of its tokenizer")
+    withheld = bundle.description.streaming.withheld_frames
+    return network, Join(VibeVoice.load(bundle.path(join.path), device=device), withheld)
+
+
+def _encode(network: CodecNetwork, samples: Samples) -> Codes:
+    codes: Codes = network.encode(samples).cpu().numpy()
+    return codes

@@ -6,11 +6,13 @@ virtual time.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from tontaube.bundle import (
     CodecPart,
@@ -159,7 +161,7 @@ def description(**changes: object) -> Description:
 def grammar(about: Description | None = None) -> Grammar:
     """Small vocabularies over the small tokenizer."""
     about = about or description()
-    tokenizer = build_tokenizer(about.languages, about.styles)
+    tokenizer = _tokenizer(tuple(about.languages), about.styles)
     ids = {name: tokenizer.token_to_id(name) for name in tokenizer.get_vocab()}
     first = max(ids.values()) + 1
     configs = [
@@ -183,6 +185,11 @@ def grammar(about: Description | None = None) -> Grammar:
         for stage in range(STREAMS)
     ]
     return Grammar(about, TextTokenizer(tokenizer), tuple(map(Vocabulary, configs)))
+
+
+@functools.cache
+def _tokenizer(languages: tuple[str, ...], styles: tuple[str, ...]) -> Tokenizer:
+    return build_tokenizer(languages, styles)
 
 
 def reading(of: Grammar, seed: int = 0, tries: int = 3) -> Reading:

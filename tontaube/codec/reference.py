@@ -172,7 +172,8 @@ def _centred(samples: Samples) -> Samples:
     """Without its constant part, and scaled down where float samples leave -1..1."""
     wide = samples.astype(np.float64)
     wide -= wide.mean()
-    return (wide / max(1.0, np.abs(wide).max())).astype(np.float32)
+    centred: Samples = (wide / max(1.0, np.abs(wide).max())).astype(np.float32)
+    return centred
 
 
 def _leveled(samples: Samples, level: float) -> Samples:
@@ -180,4 +181,4 @@ def _leveled(samples: Samples, level: float) -> Samples:
     if level >= _QUIET_DB:
         return samples
     gain = min(10 ** ((_TARGET_DB - level) / 20), _PEAK / float(np.abs(samples).max()))
-    return np.asarray(samples * max(1.0, gain), dtype=np.float32)
+    return samples * np.float32(max(1.0, gain))

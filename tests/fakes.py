@@ -56,11 +56,10 @@ class FakeStage:
     seconds: Callable[[int], float] = lambda batch: 0.004
     length: Callable[[StageJob], int] = by_text
     semantic: bool = False
-    capacity: int = 1000
     fail_at_step: int | None = None
-    bad_ids: set[str] = field(default_factory=set)
     jobs: list[StageJob] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
+    ended: set[str] = field(default_factory=set)
     batches: list[int] = field(default_factory=list)
     _running: dict[str, tuple[StageJob, int]] = field(default_factory=dict)
 
@@ -87,12 +86,14 @@ class FakeStage:
             limit = min(self.length(job), job.max_codes) if self.semantic else job.max_codes
             if given == limit and self.semantic and limit < job.max_codes:
                 outputs.append(StageOutput(job_id, (), "end_of_speech"))
+                self.ended.add(job_id)
                 del self._running[job_id]
                 continue
             finish = "length" if given + 1 == job.max_codes else None
             outputs.append(StageOutput(job_id, (self._code(job, given),), finish))
             self._running[job_id] = (job, given + 1)
             if finish:
+                self.ended.add(job_id)
                 del self._running[job_id]
         return outputs
 

@@ -1,0 +1,370 @@
+"""The scheduler in virtual time: what comes next, fairness, room, leaving, and its own crash."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import fakes
+from tontaube.admission import Admission, StreamLimit
+from tontaube.errors import Busy, InvalidRequest, TontaubeError, Unavailable
+from tontaube.outbox import Outbox
+from tontaube.pipeline import Delivery, Speech, in_order
+from tontaube.scheduler import Scheduler
+from tontaube.session import Limits, Session, Submission
+from tontaube.text import split
+from tontaube.types import AudioChunk, Segment, StageInput, StageJob
+from tontaube.urgency import (
+    ByDeadline,
+    Playback,
+    Policy,
+    first_come_first_served,
+    two_levels,
+)
+
+GRAMMAR = fakes.grammar()
+TEXT = "One two three four, five six seven. Eight nine ten eleven twelve! Thirteen, fourteen it is."
+
+
+@dataclass
+class Reader:
+    """A stream that was submitted, and what came out of it, with the moments of arrival."""
+
+    submission: Submission
+    outbox: Outbox
+    chunks: list[AudioChunk] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    error: BaseException | None = None
+    over: bool = False
+
+
+@dataclass
+class Bench:
+    """A scheduler whose turns a test makes itself, in virtual time."""
+
+    clock: fakes.Clock
+    stages: list[fakes.FakeStage]
+    scheduler: Scheduler
+    count: int = 0
+    readers: list[Reader] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def speak(self, text: str = TEXT, seed: int = 0) -> Reader:
+        """Submit a request and read it."""
+        self.count += 1
+        delivery = Delivery(initial_frames=10, growth=1.5, max_frames=24)
+        speech = Speech(
+            f"s{self.count}",
+            fakes.reading(GRAMMAR, seed),
+            delivery,
+            lambda: fakes.FakeDecoder(self.clock),
+        )
+        segments = tuple(split(text, GRAMMAR.description.segmentation))
+        return self.submit(lambda session: speech.speak(in_order(segments), session))
+
+    def submit(
+        self, work: Callable[[Session], Awaitable[None]], *, read: bool = True, room: float = 1e9
+    ) -> Reader:
+        outbox = Outbox(self.scheduler.loop, room)
+        reader = Reader(self.scheduler.submit(work, outbox, fakes.RATE), outbox)
+        self.readers.append(reader)
+        if read:
+            self.tasks.append(asyncio.create_task(self._read(reader)))
+        return reader
+
+    async def _read(self, reader: Reader) -> None:
+        try:
+            while (chunk := await reader.outbox.get(fakes.RATE)) is not None:
+                reader.chunks.append(chunk)
+                reader.times.append(self.clock.now)
+        except TontaubeError as error:
+            reader.error = error
+        reader.over = True
+
+    async def turn(self) -> bool:
+        """One turn, and the reactions to it."""
+        worked = self.scheduler.turn()
+        await self.scheduler.settle()
+        if not worked:  # a chain of reactions may be longer
+            await self.scheduler.settle()
+            worked = self.scheduler.turn()
+        return worked
+
+    async def finish(self) -> None:
+        """Turn until everything is spoken."""
+        await self.scheduler.settle()
+        while await self.turn():
+            assert self.clock.now < 10_000
+        for task in self.tasks:
+            await task
+
+    def held(self) -> int:
+        """Jobs, calls and places that are not free."""
+        lanes = sum(lane.waiting + lane.running for lane in self.scheduler.status())
+        return lanes + self.scheduler.admission.active + self.scheduler.admission.waiting
+
+
+@asynccontextmanager
+async def bench(
+    *,
+    streams: int = 8,
+    room: int = 8,
+    max_batch: int = 8,
+    policy: Policy | None = None,
+    step: Callable[[int], float] = lambda batch: 0.004,
+) -> AsyncIterator[Bench]:
+    clock = fakes.Clock()
+    stages = fakes.fake_stages(clock)
+    for stage in stages:
+        stage.seconds = step
+    admission = Admission(StreamLimit(streams, streams, adjust=False), room, clock)
+    scheduler = Scheduler(
+        stages, admission, Limits(max_batch=max_batch), policy=policy, clock=clock
+    )
+    yield Bench(clock, stages, scheduler)
+
+
+# Urgency -----------------------------------------------------------------------------------------
+
+
+def test_a_playback_counts_pauses() -> None:
+    playback = Playback(arrival=1.0)
+    assert not playback.emit(2.0, 3.0)
+    assert playback.buffered(4.0) == 1.0
+    assert playback.emit(6.0, 2.0)  # dry since 5
+    assert playback.buffered(6.0) == 2.0
+    assert playback.first_emission == 2.0
+
+
+def test_who_comes_first() -> None:
+    policy, now = ByDeadline(guard=1.0, patience=3.0), 10.0
+    old, young, rich, poor = (Playback(a) for a in (9.0, 9.5, 1.0, 1.0))
+    rich.emit(9.0, 30.0)
+    poor.emit(9.0, 1.5)
+    order = sorted(
+        [(rich, 30.0), (young, 0.0), (poor, 1.5), (old, 0.0), (old, 2.0)],
+        key=lambda work: policy(work[0], work[1], now),
+    )
+    assert order == [(poor, 1.5), (old, 0.0), (young, 0.0), (old, 2.0), (rich, 30.0)]
+    assert policy(Playback(7.5), 0.0, now)[0] == 0.0  # it has waited long enough
+
+
+async def test_new_streams_overtake_those_with_audio_ahead() -> None:
+    async with bench() as b:
+        first = b.speak(TEXT * 4)
+        while len(first.chunks) < 3:
+            await b.turn()
+        start = b.clock.now
+        second = b.speak()
+        await b.finish()
+        alone = first.times[0]
+        assert second.times[0] - start < 2 * alone
+        assert first.over and second.over
+
+
+@pytest.mark.parametrize("policy", [ByDeadline(), first_come_first_served, two_levels])
+async def test_codes_do_not_depend_on_load_or_policy(policy: Policy) -> None:
+    async with bench() as b:
+        alone = b.speak(seed=3)
+        await b.finish()
+    async with bench(policy=policy, max_batch=2) as b:
+        crowd = [b.speak(seed=seed) for seed in range(6)]
+        await b.finish()
+    assert crowd[3].times != alone.times
+    audio = [b"".join(c.samples.tobytes() for c in r.chunks) for r in (alone, crowd[3])]
+    assert audio[0] == audio[1]
+
+
+def in_pieces(bench: Bench, number: int, pieces: int) -> Callable[[Session], Awaitable[None]]:
+    """A stream reduced to its steps: ``FRAMES`` of each stage, then audio, ``pieces`` times."""
+
+    async def work(session: Session) -> None:
+        for piece in range(pieces):
+            for stage in range(4):
+                job = StageJob(f"{number}.{piece}.{stage}", StageInput((1,), (1,), 2), FRAMES)
+                await session.run(stage, job, piece * FRAMES * 0.08).until()
+            samples = np.zeros(FRAMES * fakes.HOP, np.float32)
+            await session.emit(AudioChunk(samples, 0, Segment(0, "", 0, 0, True)))
+
+    return work
+
+
+FRAMES = 6
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.floats(0, 10), st.integers(1, 9)), min_size=1, max_size=10),
+    streams=st.integers(1, 4),
+    step=st.sampled_from([0.002, 0.02, 0.2]),  # the last cannot keep up with a single listener
+)
+@settings(max_examples=25, deadline=None)
+def test_no_stream_starves(
+    arrivals: list[tuple[float, int]], streams: int, step: float
+) -> None:
+    """Whatever arrives: everything is spoken, and while a stream is inside, the others' share of
+    the turns between two of its chunks is bounded."""
+
+    async def run() -> None:
+        async with bench(streams=streams, room=len(arrivals), step=lambda _: step) as b:
+            for moment, pieces in sorted(arrivals):
+                while b.clock.now < moment and await b.turn():
+                    pass
+                b.clock.now = max(b.clock.now, moment)
+                b.count += 1
+                b.submit(in_pieces(b, b.count, pieces))
+            await b.finish()
+            assert all(reader.over and reader.error is None for reader in b.readers)
+            assert b.held() == 0
+            gaps = [later - earlier for r in b.readers for earlier, later in pairwise(r.times)]
+            # At worst a listener's next piece is made after every other stream's, and no sooner
+            # than needed: when less than a second is left of what it has.
+            longest = streams * 4 * (FRAMES + 1) * step
+            assert max(gaps, default=0.0) <= longest + max(2 * FRAMES * 0.08, 1.0)
+
+    asyncio.run(run())
+
+
+# Leaving -----------------------------------------------------------------------------------------
+
+
+async def test_leaving_frees_everything_before_the_next_step() -> None:
+    """At every moment of a request's life, with others beside it that do not notice."""
+    text = TEXT[:60]
+    async with bench() as b:
+        undisturbed = b.speak(text, seed=1)
+        await b.finish()
+        total = sum(len(stage.batches) for stage in b.stages)
+    for moment in [*range(12), *range(12, total + 40, 19)]:
+        async with bench() as b:
+            other, leaving = b.speak(text, seed=1), b.speak(text, seed=2)
+            for _ in range(moment):
+                await b.turn()
+            leaving.submission.cancel()
+            await b.scheduler.settle()
+            names = {name for stage in b.stages for name in running(stage)}
+            assert not any(name.startswith("s2.") for name in names), moment
+            await b.finish()
+            assert b.held() == 0
+            assert [c.samples.tobytes() for c in other.chunks] == [
+                c.samples.tobytes() for c in undisturbed.chunks
+            ]
+
+
+def running(stage: fakes.FakeStage) -> list[str]:
+    """Ids of the jobs that a stage holds."""
+    done = set(stage.aborted) | stage.ended
+    return [job.id for job in stage.jobs if job.id not in done]
+
+
+async def test_leaving_the_waiting_room() -> None:
+    async with bench(streams=1, room=2) as b:
+        first, second, third = b.speak(), b.speak(), b.speak()
+        assert [r.submission.queue_position for r in (first, second, third)] == [0, 1, 2]
+        with pytest.raises(Busy):
+            b.speak()
+        second.submission.cancel()
+        assert third.submission.queue_position == 1
+        await b.finish()
+        assert isinstance(second.error, TontaubeError) and not second.chunks
+        assert first.over and third.over and third.error is None
+        assert third.times[0] > first.times[-1]
+
+
+async def test_leaving_before_it_began() -> None:
+    async with bench() as b:
+        reader = b.speak()
+        reader.submission.cancel()
+        await b.finish()
+        assert reader.error is not None and not b.stages[0].jobs and b.held() == 0
+
+
+# A reader that stalls ----------------------------------------------------------------------------
+
+
+async def test_a_stalled_reader_pauses_itself_alone() -> None:
+    async with bench() as b:
+        decoder = fakes.FakeDecoder(b.clock)
+        long = tuple(split(TEXT * 30, GRAMMAR.description.segmentation))
+        delivery = Delivery(initial_frames=10, growth=1.5, max_frames=24)
+        speech = Speech("stalled", fakes.reading(GRAMMAR), delivery, lambda: decoder)
+        stalled = b.submit(
+            lambda session: speech.speak(in_order(long), session), read=False, room=5.0
+        )
+        other = b.speak(TEXT * 3)
+        while await b.turn():  # it comes to rest: nothing is done for the stalled one
+            pass
+        assert other.over and other.error is None
+        written = sum(1 for job in b.stages[0].jobs if job.id.startswith("stalled"))
+        assert written < 12  # of 90 segments
+        got = [await stalled.outbox.get(fakes.RATE) for _ in range(3)]
+        assert all(got) and await b.turn()
+        stalled.submission.cancel()
+        await b.finish()
+        assert b.held() == 0
+
+
+# Failures ----------------------------------------------------------------------------------------
+
+
+async def test_a_job_that_never_fits_concerns_its_stream_alone() -> None:
+    class Picky(fakes.FakeStage):
+        def add(self, job: StageJob) -> None:
+            if job.id.startswith("s1."):
+                raise InvalidRequest("it does not fit", "text")
+            super().add(job)
+
+    async with bench() as b:
+        picky = Picky(clock=b.clock)
+        admission = Admission(StreamLimit(4, 4), 4, b.clock)
+        b.scheduler = Scheduler([*b.stages[:3], picky], admission, clock=b.clock)
+        refused, served = b.speak(), b.speak()
+        await b.finish()
+        assert isinstance(refused.error, InvalidRequest)
+        assert served.error is None and served.chunks
+        assert b.held() == 0
+
+
+async def test_a_crash_fails_all_and_refuses_later_ones() -> None:
+    async with bench() as b:
+        b.stages[1].fail_at_step = 5
+        readers = [b.speak(), b.speak()]
+        await b.finish()
+        assert all(isinstance(reader.error, Unavailable) for reader in readers)
+        assert b.held() == 0
+        with pytest.raises(Unavailable, match="cb1: MemoryError"):
+            b.speak()
+
+
+# The limit of streams ----------------------------------------------------------------------------
+
+
+def test_the_limit_settles_where_rounds_fit() -> None:
+    limit = StreamLimit(maximum=16, value=16)
+    seen = []
+    for _ in range(100):
+        playing = limit.value
+        limit.observe(0.010 * playing, playing)  # 6.8 of these rounds fit the budget
+        seen.append(limit.value)
+    assert seen[0] == 15  # it changes slowly
+    assert set(seen[20:]) == {6}
+
+
+def test_the_limit_rises_again_but_only_beside_what_was_seen() -> None:
+    limit = StreamLimit(maximum=8, value=3)
+    for _ in range(10):
+        limit.observe(0.001, 1)
+    assert limit.value == 3
+    for _ in range(10):
+        limit.observe(0.001, limit.value)
+    assert limit.value == 8
+    fixed = StreamLimit(maximum=8, value=8, adjust=False)
+    fixed.observe(9.0, 8)
+    assert fixed.value == 8

@@ -251,9 +251,7 @@ async def test_an_error_concerns_its_request_alone(tmp_path: Path) -> None:
 async def test_a_crash_of_the_worker_fails_everybody_and_is_reported(tmp_path: Path) -> None:
     async with rig(tmp_path, phrase_cache_bytes=0) as r:
         r.stages[2].fail_at_step = 3
-        results = await asyncio.gather(
-            *(speak(r.engine) for _ in range(3)), return_exceptions=True
-        )
+        results = await asyncio.gather(*(speak(r.engine) for _ in range(3)), return_exceptions=True)
         assert all(isinstance(result, Unavailable) for result in results)
         assert "cb2: MemoryError" in (r.engine.status().failure or "")
         with pytest.raises(Unavailable, match="cb2"):

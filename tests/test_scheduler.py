@@ -206,9 +206,7 @@ FRAMES = 6
     step=st.sampled_from([0.002, 0.02, 0.2]),  # the last cannot keep up with a single listener
 )
 @settings(max_examples=25, deadline=None)
-def test_no_stream_starves(
-    arrivals: list[tuple[float, int]], streams: int, step: float
-) -> None:
+def test_no_stream_starves(arrivals: list[tuple[float, int]], streams: int, step: float) -> None:
     """Whatever arrives: everything is spoken, and while a stream is inside, the others' share of
     the turns between two of its chunks is bounded."""
 

@@ -6,6 +6,7 @@ A lane belongs to the scheduler's thread. It knows urgency and stage modules, no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -254,6 +255,9 @@ class StageLane:
     def fail(self, error: Exception) -> None:
         for run in [*self._waiting.values(), *self._running.values()]:
             run.fail(error)
+        for job_id in self._running:
+            with contextlib.suppress(Exception):  # the module may be what is broken
+                self._module.abort(job_id)
         self._waiting.clear()
         self._running.clear()
 

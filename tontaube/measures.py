@@ -14,14 +14,17 @@ _PHONE = re.compile(
     r"(?<![\w.])(?:\+\d[\d ()/-]{6,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{3}-\d{4}"
     r"|0\d{2,5}[ /-]\d{3,8}(?:[ -]\d{2,4}){0,3})(?![\w-])"
 )
+_VERSION = re.compile(r"(?<![\w.,])\d+(?:\.\d+){2,}(?![\w,])|(?<=\bv)\d+(?:\.\d+){2,}")
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _ALL_DAY = re.compile(r"\b24/7\b")
 _RANGE = re.compile(r"(?<=\d)(?: ?— ?|-|:)(?=[$€£]?\d)|(?<=[%€$£°]) ?— ?(?=\d)")
 _DIFFERENCE = re.compile(r"(?<=\d) - (?=\d)")
 _MINUS = re.compile(r"(?<![\w)])-(?=[$€£]?\d)")
 _HALF_DAY = re.compile(
-    r"(?<![\d:.,])(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([AaPp])\.?[Mm](?:\.(?=[ ,]?[^A-Z\s])|\b)"
+    r"(?<![\d:.,])(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([AaPp])"
+    r"(?:[Mm]\b|\.[Mm](?:\.(?=[ ,]?[^A-Z\s])|\b))"
 )
-_ENGLISH_ORDINAL = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)\b")
+_ENGLISH_ORDINAL = re.compile(r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:st|nd|rd|th)\b")
 _FRENCH_ORDINAL = re.compile(r"(?<![\d.,])(\d{1,4})(ers?|res?|ères?|e|es|èmes?|emes?|nde?)\b")
 _DUTCH_ORDINAL = re.compile(r"(?<![\d.,])(\d{1,4})(?:e|ste|de)\b")
 _MARKED_ORDINAL = re.compile(r"(?<![\d.,])(\d{1,4})\.?(º|ª|°(?! ?[CF])|er\b)")
@@ -54,7 +57,7 @@ class Measures:
         separator = r"[:.]" if "Uhr" in suffix or "uur" in suffix else r"[:h]"
         dotted = rf"(?<![\w:.,])([01]?\d|2[0-4]){separator}([0-5]\d)"
         self._time = re.compile(
-            rf"(?<![\w:.,])([01]?\d|2[0-4])[:h]([0-5]\d)(?::([0-5]\d))?(?![\d:]){suffix}"
+            rf"(?<![\w:.,])([01]?\d|2[0-4])[:h]([0-5]\d)(?::([0-5]\d))?{suffix}(?!\w|:\d)"
         )
         self._dotted_time = re.compile(rf"{dotted}()(?! ?%) ?(?:Uhr|uur|h)\b")
         symbols = sorted([*reading.currencies, *_CURRENCY_CODES], key=len, reverse=True)
@@ -81,6 +84,7 @@ class Measures:
             source = source.sub(_HALF_DAY, self._half_day)
         source = source.sub(self._day_first, lambda m: self._named_date(m, m[1], m[2], m[3]))
         source = source.sub(self._dotted_time, self._clock).sub(self._time, self._clock)
+        source = source.sub(_VERSION, self._version)
         source = source.sub(_PHONE, self._phone).sub(_ALL_DAY, "24 7")
         source = source.sub(self._fraction, self._part)
         source = source.sub(_MINUS, f"{signs['-']} ").sub(_DIFFERENCE, f" {signs['-']} ")
@@ -155,6 +159,13 @@ class Measures:
         minutes = int(match[2] or 0)
         time = self._time_of_day(int(match[1]), minutes) if minutes else hour
         return f"{time} {match[3].lower()} m"
+
+    def _version(self, match: re.Match[str]) -> str:
+        """ "1.2.3" is no number, though "1.234.567" may be one."""
+        if not self._english and _GROUPED.fullmatch(match[0]):
+            return match[0]
+        parts = map(self._numerals.number, match[0].split("."))
+        return f" {self._reading.signs['dot' if not self._english else '.']} ".join(parts)
 
     def _phone(self, match: re.Match[str]) -> str:
         groups = [self._numerals.digits(group) for group in re.findall(r"\d+", match[0])]

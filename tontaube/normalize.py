@@ -18,8 +18,9 @@ READABLE = re.compile(rf"[{LETTERS}{MARKS} \n]*")
 
 _LETTER = re.compile(f"[{LETTERS}]")
 _UNREADABLE = re.compile(rf"[^{LETTERS}{MARKS} \n]")
-_INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}(?!\w)")
-_ROMAN = re.compile(r"(?<=\w )(?=[IVX]{2})(X{0,3})(IX|IV|V?I{0,3})\b(?!['’])")
+_INITIALS = re.compile(r"\b(?:[A-Za-z]\.){2,}(?!\w)")
+_ROMAN = re.compile(r"(?<=\w )(?=[IVX]{2})(X{0,3})(IX|IV|V?I{0,3})\b(?!')")
+_ITALIAN_CENTURY = re.compile(r"\b(?=[IVX])(X{0,3})(IX|IV|V?I{0,3})(?= secolo\b)")
 _GERMAN_REGNAL = re.compile(
     r"(?<=[a-z] )(?=[IVX]{1,6}\. [a-zäöü])(X{0,3})(IX|IV|V?I{0,3})\.(?= [a-zäöü])"
 )
@@ -29,7 +30,7 @@ _GERMAN_ORDINAL = re.compile(
     r"\b((?:[Dd](?:er|ie|as|em|en|es)|[Aa]m|[Ii]m|[Zz]um|[Zz]ur|[Vv]om|[Bb]eim|jede[rsnm]?) )"
     r"(\d{1,4})\.(?= [^\W\d_])"
 )
-_NUMBER_SIGN = re.compile(r"(?:\b(?:No|Nr|nr|núm)\. ?|\b[Nn][º°]\.? ?|#)(?=\d)")
+_NUMBER_SIGN = re.compile(r"(?:\b(?:No|Nr|nr|núm)\. ?|\b[Nn](?:\.[º°]?|[º°]\.?) ?|#)(?=\d)")
 _HASHTAG = re.compile(rf"#(?=[{LETTERS}])")
 _DECADE = re.compile(r"(?<![\d.,$£€])'?((?:1[1-9]|20)?[1-9]0|(?:1[1-9]|20)00)'?s\b")
 _GERMAN_DECADE = re.compile(r"\b(\d{2,4})er(n?)\b")
@@ -49,12 +50,15 @@ _TIDY = (
     (re.compile(r"\([^\w)]{0,8}\)"), ""),
     (re.compile(r'"\s*"|(?<!\w)\'+(?!\w)'), ""),
     (re.compile(r",(?=[.,!?;:])|(?<=[.!?;:¿¡(]),"), ""),
-    (re.compile(r"(?<![.])\.\.(?!\.)|\.{4,}"), None),
+    (re.compile(r"(?<!\.)\.\.(?!\.)"), "."),
+    (re.compile(r"\.{4,}"), "..."),
+    (re.compile(r"\A[\s,.;:)-]+|\s+\Z"), ""),
     (re.compile(r"!{2,}"), "!"),
     (re.compile(r"\?{2,}"), "?"),
     (re.compile(r";{2,}"), ";"),
     (re.compile(r":{2,}"), ":"),
     (re.compile(" {2,}"), " "),
+    (re.compile("\n(?: ?\n)+"), "\n\n"),
 )
 
 
@@ -101,6 +105,8 @@ class Reader:
             source = source.sub(_DECADE, self._decade)
         if self._language == "french":
             source = source.sub(_FRENCH_CENTURY, lambda m: f"{_roman(m[1], m[2])}{m[3]}")
+        if self._language == "italian":
+            source = source.sub(_ITALIAN_CENTURY, lambda m: f"{_roman(m[1], m[2])}º")
         source = source.sub(_ROMAN, _arabic)
         return source.sub(_NUMBER_SIGN, f"{self._signs['No']} ")
 
@@ -120,17 +126,20 @@ class Reader:
         source = source.sub(_COMPARED, lambda match: f" {signs[match[1]]} ")
         source = source.sub(self._signs_left, self._sign).sub(_DASH, ", ")
         source = source.sub(_FREE_HYPHEN, " ").sub(_UNREADABLE, " ")
-        for pattern, new in _TIDY:
-            source = source.sub(pattern, _shortened if new is None else new)
-        source = source.strip()
-        while source.text and source.text[0] in ",.;:-)":
-            source = source[1:].strip()
+        untidy = None
+        while untidy is not source:  # each round removes something, or is the last
+            untidy = source
+            for pattern, new in _TIDY:
+                source = source.sub(pattern, new)
         return source
 
     def _abbreviation(self, match: re.Match[str]) -> str:
         words = self._numerals.reading.abbreviations
         found = match[0]
-        full = words.get(found) or words[found[0].lower() + found[1:]].capitalize()
+        full = words.get(found)
+        if full is None:  # the same at the beginning of a sentence
+            full = words[found[0].lower() + found[1:]]
+            full = full[0].upper() + full[1:]
         return _stopped(match, full[:-1]) if full.endswith(".") else full
 
     def _german_ordinal(self, match: re.Match[str]) -> str:
@@ -190,8 +199,3 @@ def _arabic(match: re.Match[str]) -> str:
 def _roman(tens: str, ones: str) -> str:
     units = {"IX": 9, "IV": 4}.get(ones, 5 * ones.count("V") + ones.count("I"))
     return str(10 * len(tens) + units)
-
-
-def _shortened(match: re.Match[str]) -> str:
-    """Runs of points are an ellipsis or a full stop."""
-    return "..." if len(match[0]) > 2 else "."

@@ -48,22 +48,24 @@ class Numerals:
         grouped = rf"\d{{1,3}}(?:{thousands}\d{{3}})+(?!\d)"
         other = r"\.\d+" if decimal == "," else decimal + r"\d+"
         # A plain decimal point is also understood where the comma is usual: "3.5".
-        self.pattern = rf"(?:{grouped}(?:{decimal}\d+)?|\d+(?:{decimal}\d+|{other})?)"
+        # Atomic, and never begun inside a number: else the cost of long ones would be quadratic.
+        self.pattern = rf"(?<!\d)(?>{grouped}(?:{decimal}\d+)?|\d+(?:{decimal}\d+|{other})?)"
         self._grouping = re.compile(rf"\A{grouped}")
+        self._digits = [self.cardinal(digit) for digit in range(10)]
         self._thousands = re.compile(thousands)
 
     def cardinal(self, number: int) -> str:
-        """Any integer; very long ones digit by digit."""
-        if len(str(abs(number))) > _LONGEST:
-            return self.digits(str(number))
+        """An integer of at most 15 digits."""
         words = str(num2words(number, lang=self._name)).replace(",", "")
         if self._name == "es":
             words = words.replace("veintiuno mil", "veintiún mil").replace("uno mil", "un mil")
+        if self._name == "it" and words.endswith("tre") and words != "tre":
+            words = f"{words[:-1]}é"
         return words
 
     def digits(self, digits: str) -> str:
-        """Digit by digit; anything else is a short pause."""
-        return " ".join(self.cardinal(int(d)) for d in digits if d.isdecimal())
+        """Digit by digit."""
+        return " ".join([self._digits[int(digit)] for digit in digits])
 
     def split(self, number: str) -> tuple[str, str]:
         """What ``pattern`` matched → its whole and its fractional digits, without separators."""

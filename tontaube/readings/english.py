@@ -51,7 +51,8 @@ ENGLISH = Reading(
         Sr.=Senior; vs.=versus; e.g.=for example; i.e.=that is; approx.=approximately
         etc.=et cetera.; Fig.=Figure; Vol.=Volume; Inc.=Incorporated.; Ltd.=Limited.
         Co.=Company.; dept.=department; Gen.=General; Col.=Colonel; Capt.=Captain; Lt.=Lieutenant
-        Sgt.=Sergeant; Rev.=Reverend; Mt.=Mount; Ave.=Avenue; Blvd.=Boulevard; w/=with
+        Sgt.=Sergeant; Rev.=Reverend; Mt.=Mount; Ave.=Avenue; Blvd.=Boulevard
+        a.k.a.=also known as; w/=with
         w/o=without; a.m.=a m.; p.m.=p m."""
     ),
 )

@@ -27,7 +27,7 @@ def choose(rows: int, temperature: float = 1.0, top_k: int = 0, top_p: float = 1
 
 
 def frequencies(logits: torch.Tensor, **sampling: Any) -> np.ndarray:
-    rows = 40_000
+    rows = 20_000
     codes = draw(logits.expand(rows, -1), choose(rows, **sampling))
     return np.bincount(codes, minlength=logits.shape[-1]) / rows
 
@@ -49,18 +49,18 @@ def test_frequencies_follow_the_temperature() -> None:
         expected = (logits[0] / temperature).softmax(-1).numpy()
         for top_k in (0, 20):  # sorted whole, or the first candidates only
             seen = frequencies(logits, temperature=temperature, top_k=top_k)
-            assert abs(seen - expected).max() < 0.012
+            assert abs(seen - expected).max() < 0.017
 
 
 def test_top_k_and_top_p_keep_the_likeliest() -> None:
     probabilities = torch.tensor([[0.05, 0.4, 0.1, 0.3, 0.15]])
     logits = probabilities.log()
     expected = np.array([0, 4 / 7, 0, 3 / 7, 0])
-    assert abs(frequencies(logits, top_k=2) - expected).max() < 0.012
-    assert abs(frequencies(logits, top_p=0.6) - expected).max() < 0.012  # 0.4 alone is too little
+    assert abs(frequencies(logits, top_k=2) - expected).max() < 0.017
+    assert abs(frequencies(logits, top_p=0.6) - expected).max() < 0.017  # 0.4 alone is too little
     assert frequencies(logits, top_p=0.0)[1] == 1.0
     # of the three likeliest (0.85), 0.8 · 0.85 = 0.68 needs two
-    assert abs(frequencies(logits, top_k=3, top_p=0.8) - expected).max() < 0.012
+    assert abs(frequencies(logits, top_k=3, top_p=0.8) - expected).max() < 0.017
 
 
 def test_temperature_zero_takes_the_likeliest() -> None:
@@ -71,7 +71,7 @@ def test_temperature_zero_takes_the_likeliest() -> None:
 
 
 def test_what_is_masked_is_never_drawn() -> None:
-    logits = torch.randn(1, 200)
+    logits = torch.randn(1, 200, generator=torch.Generator().manual_seed(0))
     logits[0, 10:] = float("-inf")
     for top_k in (0, 50, 100):
         assert frequencies(logits, temperature=5.0, top_k=top_k)[10:].sum() == 0
@@ -99,7 +99,7 @@ def test_a_row_is_drawn_alike_alone_and_in_any_company(
 
 
 def test_a_jobs_bias_and_shortest_length_hold_for_its_row_only() -> None:
-    sampling = SamplingRows(rows=2, codes=12, structural=2)
+    sampling = SamplingRows(rows=2, codes=12, structural=2, longest=9)
     logits = torch.zeros(2, 12)
     logits[:, 11] = 5.0  # a structural code
     logits[:, 4] = 3.0
@@ -114,7 +114,7 @@ def test_a_jobs_bias_and_shortest_length_hold_for_its_row_only() -> None:
 
 
 def test_seeds_may_be_any_integer() -> None:
-    sampling = SamplingRows(rows=3, codes=8, structural=0)
+    sampling = SamplingRows(rows=3, codes=8, structural=0, longest=9)
     for row, seed in enumerate((-1, 2**64 - 1, 2**80)):
         sampling.begin(row, tiny_job("x", 4, 9, sampling=Sampling(temperature=1.0, seed=seed)))
     codes = sampling.draw(np.arange(3), torch.zeros(3, 8))

@@ -13,9 +13,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tiny import tiny_config, tiny_job, tiny_network, write_tiny_stages
+from tests.tiny import tiny_config, tiny_job, tiny_network
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.torch import Capacity, TorchStage
+from tontaube.backend.weights import save_stage
 from tontaube.errors import InvalidRequest
 from tontaube.tokens import StageConfig, Vocabulary
 from tontaube.types import Sampling, StageInput, StageJob
@@ -294,9 +295,9 @@ def test_memory_is_fixed_whatever_comes_and_goes(events: list[tuple[int, str]]) 
     assert stage.free_slots == 2
 
 
-def test_bfloat16_speaks_from_a_folder(tmp_path: Path) -> None:
-    stages = write_tiny_stages(tmp_path)
-    for which in range(4):
-        stage = TorchStage.open(stages.stage(which), CAPACITY, torch.bfloat16)
-        codes, _ = run(stage, [tiny_job("x", 40, 20, min_codes=20)])["x"]
-        assert len(codes) == 20
+@pytest.mark.parametrize("which", range(4))
+def test_bfloat16_speaks_from_a_folder(tmp_path: Path, which: int) -> None:
+    save_stage(tiny_network(tiny_config(which)), tmp_path)
+    stage = TorchStage.open(tmp_path, CAPACITY, torch.bfloat16)
+    codes, _ = run(stage, [tiny_job("x", 40, 20, min_codes=20)])["x"]
+    assert len(codes) == 20

@@ -58,7 +58,7 @@ def tiny_config(stage: int = 0, **changes: Any) -> StageConfig:
 
 
 def tiny_network(config: StageConfig, seed: int = 0) -> StageNetwork:
-    """Random weights large enough for every input to matter; the caller's generator is left alone."""
+    """Random weights, large enough for every input to matter."""
     generator = torch.Generator().manual_seed(seed)
     network = StageNetwork(config).eval()
     with torch.no_grad():

@@ -6,6 +6,7 @@ decoding slot and pieces of prefills; only attention tells them apart. It knows 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -67,7 +68,8 @@ class CachedNetwork:
             (config.num_hidden_layers, 2, slots, self.capacity, self._kv_heads, self._head_dim),
             dtype=dtype,
         )
-        # per layer and keys / values, [slots · capacity, kv_heads, d]
+        # the same memory as [2 · layers, slots, kv_heads, capacity, d], and place by place
+        self._by_head = self.memory.transpose(3, 4).flatten(0, 1)
         self._places = [m.flatten(0, 1) for m in self.memory.flatten(0, 1).unbind()]
         self._embedding = network.model.embed_tokens.weight.detach().to(dtype)
         self._normalize = _Normalize(config.hidden_size, config.rms_norm_eps)
@@ -82,7 +84,7 @@ class CachedNetwork:
     def run(self, batch: StepBatch) -> Tensor:
         """Write the step's keys and values; give the last block's output, float32 [M, D]."""
         turns = self._turns.index_select(0, batch.positions)
-        attention = _StepAttention(self.memory, batch)
+        attention = _StepAttention(self._by_head, batch)
         x = F.embedding(batch.ids, self._embedding).float()
         for i, layer in enumerate(self._layers):
             q, k, v = self._project(x, layer, turns)
@@ -103,13 +105,14 @@ class CachedNetwork:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """x [M, D] → q [M, heads, d], k and v [M, kv_heads, d]."""
         both = self._heads + self._kv_heads
-        qkv = layer.qkv(self._normalize(x).to(self._dtype)).view(len(x), -1, self._head_dim)
-        qk, v = qkv.split((both, self._kv_heads), 1)
-        qk = self._normalize_head(qk.float()) * layer.qk_gain  # q and k are normed and turned alike
-        pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)))
+        qkv = layer.qkv(self._normalize(x).to(self._dtype)).view(
+            -1, both + self._kv_heads, self._head_dim
+        )
+        qk = qkv[:, :both].float()  # queries and keys are normed and turned alike
+        qk = self._normalize_head(qk) * layer.qk_gain
+        pairs = torch.view_as_complex(qk.view(-1, both, self._head_dim // 2, 2))
         qk = torch.view_as_real(pairs * turns).flatten(-2).to(self._dtype)
-        q, k = qk.split((self._heads, self._kv_heads), 1)
-        return q, k, v
+        return qk[:, : self._heads], qk[:, self._heads :], qkv[:, both:]
 
     def _fuse(self, block: nn.Module) -> _FusedBlock:
         assert isinstance(block, Block)
@@ -141,27 +144,25 @@ class CachedNetwork:
     def _paired(self, weight: Tensor) -> Tensor:
         """Put channels i and i + d/2, which RoPE turns together, side by side: a turn is then one
         complex product. Queries and keys are permuted alike, so their products stay the same."""
-        return weight.unflatten(0, (-1, 2, self._head_dim // 2)).transpose(1, 2).flatten(0, 2)
+        halves = weight.view(-1, 2, self._head_dim // 2, *weight.shape[1:])
+        return halves.transpose(1, 2).flatten(0, 2)
 
 
 class _StepAttention:
     """One step's attention: all decoding rows at once, then piece by piece."""
 
-    def __init__(self, memory: Tensor, batch: StepBatch) -> None:
+    def __init__(self, by_head: Tensor, batch: StepBatch) -> None:
+        """``by_head`` [2 · layers, slots, kv_heads, capacity, d]: keys and values by turns."""
         self._rows = len(batch.lengths)
         self._pieces = batch.pieces
-        by_head = memory.transpose(3, 4).flatten(0, 1)  # [2 · layers, slots, kv_heads, capacity, d]
         span = -(-batch.longest // _SPAN) * _SPAN
         self._decoding = by_head[:, : self._rows, :, :span].unbind()
         self._prefilling = [
             by_head[:, p.slot : p.slot + 1, :, : p.stop].unbind() for p in batch.pieces
         ]
         seen = torch.arange(span) < batch.lengths[:, None, None, None]
-        self._row_mask = _additive(seen, memory.dtype)  # [rows, 1, 1, span]
-        self._masks = [
-            _additive(torch.arange(p.stop) <= torch.arange(p.start, p.stop)[:, None], memory.dtype)
-            for p in batch.pieces
-        ]
+        self._row_mask = _additive(seen, by_head.dtype)  # [rows, 1, 1, span]
+        self._masks = [_causal(piece, by_head.dtype) for piece in batch.pieces]
 
     def __call__(self, layer: int, q: Tensor) -> Tensor:
         """q [M, heads, d] over the slots' keys and values → [M, heads · d]."""
@@ -196,19 +197,26 @@ class _Normalize:
     """
 
     def __init__(self, width: int, eps: float) -> None:
-        self._width = width
-        self._floor = torch.tensor((width * eps) ** 0.5)
+        self._scale = math.sqrt(width)
+        self._floor = torch.tensor(math.sqrt(width * eps))
 
     def __call__(self, x: Tensor) -> Tensor:
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return x / torch.hypot(length, self._floor)
+        normed: Tensor = x / torch.hypot(length, self._floor)
+        return normed
 
     def gain(self, norm: RMSNorm) -> Tensor:
-        return norm.weight.detach().float() * self._width**0.5
+        return norm.weight.detach().float() * self._scale
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)  # type: ignore[no-any-return]
+    out: Tensor = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+    return out
+
+
+def _causal(piece: Piece, dtype: torch.dtype) -> Tensor:
+    queries = torch.arange(piece.start, piece.stop)
+    return _additive(torch.arange(piece.stop) <= queries[:, None], dtype)  # [stop - start, stop]
 
 
 def _additive(seen: Tensor, dtype: torch.dtype) -> Tensor:

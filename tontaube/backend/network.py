@@ -30,7 +30,7 @@ def written_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     future = torch.full((length, length), float("-inf"), device=q.device).triu(1)
     scores = scores.view(batch, kv_heads, -1, length, length) + future
     weights = scores.softmax(-1).to(v.dtype).view(batch, kv_heads, -1, length)
-    return (weights @ v).view(batch, heads, length, width)
+    return torch.matmul(weights, v).view(batch, heads, length, width)
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ Seeds = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_COLD = 1e-4  # temperatures below are zero
 _FEW = 64  # up to here ``topk`` finds the candidates; beyond, all are sorted
 
 
@@ -46,7 +47,7 @@ def draw(logits: Tensor, choice: Choice) -> Ints:
     ``top_p`` of the probability. A logit of -inf is never drawn unless all of a row are.
     """
     codes = np.empty(len(logits), np.int64)
-    greedy = (choice.temperature <= 0) | (choice.top_k == 1)
+    greedy = (choice.temperature < _COLD) | (choice.top_k == 1)
     few = ~greedy & (choice.top_k > 0) & (choice.top_k <= _FEW)
     for rows, candidates in ((few, _FEW), (~greedy & ~few, logits.shape[1])):
         if rows.any():
@@ -62,25 +63,28 @@ class SamplingRows:
     ``structural`` is how many of the head's last codes end a job.
     """
 
-    def __init__(self, rows: int, codes: int, structural: int) -> None:
-        self.steps = np.zeros(rows, np.int64)  # codes drawn so far
+    def __init__(self, rows: int, codes: int, structural: int, longest: int) -> None:
+        """``longest``: the most codes that a job may want."""
+        self._steps = np.zeros(rows, np.int64)  # codes drawn so far
         self._structural = structural
         self._min_codes = np.zeros(rows, np.int64)
         self._temperature = np.zeros(rows)
         self._top_k = np.zeros(rows, np.int64)
         self._top_p = np.ones(rows)
-        self._seeds = np.zeros(rows, np.uint64)
+        self._uniforms = np.zeros((rows, longest))  # all of a job's, by step
         self._biased = np.zeros(rows, bool)
         self._bias = torch.zeros(rows, codes)
 
     def begin(self, row: int, job: StageJob) -> None:
         """Give ``row`` to ``job``."""
         sampling = job.sampling
-        self.steps[row] = 0
+        self._steps[row] = 0
         self._min_codes[row] = job.min_codes
         self._temperature[row], self._top_p[row] = sampling.temperature, sampling.top_p
         self._top_k[row] = sampling.top_k
-        self._seeds[row] = sampling.seed % 2**64
+        steps = np.arange(job.max_codes)
+        seeds = np.full(job.max_codes, sampling.seed % 2**64, np.uint64)
+        self._uniforms[row, : job.max_codes] = uniforms(seeds, steps)
         if self._biased[row]:
             self._bias[row] = 0.0
         self._biased[row] = bool(job.bias)
@@ -92,39 +96,39 @@ class SamplingRows:
         changed in place."""
         if self._biased[rows].any():
             logits += self._bias[torch.from_numpy(rows)]
-        early = self.steps[rows] < self._min_codes[rows]
+        steps = self._steps[rows]
+        early = steps < self._min_codes[rows]
         if self._structural and early.any():
             logits[torch.from_numpy(early), -self._structural :] = float("-inf")
         choice = Choice(
             temperature=self._temperature[rows],
             top_k=self._top_k[rows],
             top_p=self._top_p[rows],
-            uniform=uniforms(self._seeds[rows], self.steps[rows]),
+            uniform=self._uniforms[rows, steps],
         )
-        self.steps[rows] += 1
+        self._steps[rows] = steps + 1
         return draw(logits, choice)
 
 
 def _draw_among(logits: Tensor, choice: Choice, candidates: int) -> Ints:
     """Draw from the ``candidates`` likeliest codes of each row, by inverting the distribution.
 
-    Sums run from the likeliest code down, so that more candidates leave them as they are.
+    What is kept are the first ranks, and sums run from the first rank on: neither the number of
+    candidates nor what lies behind the kept ones has a part in the result.
     """
     if candidates < logits.shape[1]:
         values, codes = logits.topk(candidates)
     else:
         values, codes = logits.sort(stable=True, dim=-1, descending=True)
-    scaled = (values - values[:, :1]).double().numpy() / choice.temperature[:, None]
-    weights = np.exp(np.nan_to_num(scaled, nan=0.0))  # [R, candidates], the first is 1
-    limit = np.where(choice.top_k > 0, choice.top_k, candidates).clip(1, weights.shape[1])
-    weights[np.arange(weights.shape[1]) >= limit[:, None]] = 0.0
-    sums = weights.cumsum(1)
-    before = sums - weights
-    weights[before >= choice.top_p[:, None] * sums[:, -1:]] = 0.0
-    weights[:, 0] = 1.0  # top_p 0 leaves the likeliest
-    sums = weights.cumsum(1)
-    ranks = (sums <= choice.uniform[:, None] * sums[:, -1:]).sum(1)
-    picked: Ints = codes.numpy()[np.arange(len(ranks)), ranks]
+    weights = np.exp((values - values[:, :1]).double().numpy() / choice.temperature[:, None])
+    sums = weights.cumsum(1)  # [R, candidates]; the first weight is 1
+    rows, last = np.arange(len(sums)), sums.shape[1] - 1
+    end = np.where(choice.top_k > 0, np.minimum(choice.top_k - 1, last), last)
+    nucleus = choice.top_p * sums[rows, end]
+    end = np.minimum((sums < nucleus[:, None]).sum(1), end)
+    chosen = choice.uniform * sums[rows, end]
+    rank = np.minimum((sums <= chosen[:, None]).sum(1), end)
+    picked: Ints = codes.numpy()[rows, rank]
     return picked
 
 

@@ -2,8 +2,8 @@
 
 Jobs join and leave between steps. A step is one pass of the network over one token of every
 decoding job and a bounded number of prompt tokens, so that long prompts do not stall the others.
-What a job gets depends on the job alone: in float32 to the bit (see ``linear``; prompts are cut
-on a fixed grid for the same reason).
+In float32 what a job gets depends on the job alone, to the bit: a row of a packed product does not
+depend on the others (see ``linear``), and prompts are cut on a fixed grid.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class TorchStage:
         self._head_ids = np.array(Vocabulary(config).head_ids(), np.int64)
         stops = len(STOPS) if config.target_codebook == 0 else 0
         self._codes = config.head_size - stops
-        self._sampling = SamplingRows(capacity.sequences, config.head_size, stops)
+        self._sampling = SamplingRows(capacity.sequences, config.head_size, stops, capacity.tokens)
         self._arrivals = count()
         self._waiting: list[_Waiting] = []
         self._sequences: dict[int, _Sequence] = {}  # by slot

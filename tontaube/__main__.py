@@ -1,4 +1,4 @@
-"""``python -m tontaube``: the command line. Each command is a function; the engine does the work."""
+"""``python -m tontaube``: the command line. Each command is a function over the engine."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from api.delivery import log_unforeseen, progress, usage
-from api.dictation import Dictation
 from api.disconnects import Disconnected
 from api.encoders import pcm16
 from api.messages import Start
 from api.metrics import Meter
+from api.pieces import Pieces
 from api.ports import SpeechStream
 from api.records import Record, logger
 from api.service import Service
@@ -45,7 +45,7 @@ class Context:
         self._service = service
         self._listener = listener
         segmentation = service.engine.description.segmentation
-        self._dictation = Dictation(segmentation.max_characters)
+        self._cutter = Pieces(segmentation.max_characters)
         self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
         self._characters = 0
         self._ended = False
@@ -65,9 +65,9 @@ class Context:
             raise InvalidRequest(f"a context takes at most {most} characters", "text")
         self._characters += len(text)
         self._service.metrics.characters.inc(len(text))
-        self._give(self._dictation.push(text))
+        self._give(self._cutter.push(text))
         self._stop_timer()
-        if self._dictation.waiting:
+        if self._cutter.waiting:
             self._timer = asyncio.get_running_loop().call_later(self._flush_after, self._pause)
 
     def flush(self) -> None:
@@ -101,7 +101,7 @@ class Context:
 
     def _pause(self) -> None:
         self._stop_timer()
-        self._give(self._dictation.flush())
+        self._give(self._cutter.flush())
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -44,15 +44,15 @@ _MEANINGS = {
 }
 
 
+ANY_ERROR: dict[str, Any] = {
+    "description": "Any error",
+    "content": {"application/json": {"schema": _ERROR_SCHEMA, "example": _ERROR_EXAMPLE}},
+}
+
+
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that may fail with ``statuses``."""
-    return {
-        status: {
-            "description": _MEANINGS[status],
-            "content": {"application/json": {"schema": _ERROR_SCHEMA, "example": _ERROR_EXAMPLE}},
-        }
-        for status in statuses
-    }
+    return {status: ANY_ERROR | {"description": _MEANINGS[status]} for status in statuses}
 
 
 def _binary() -> dict[str, Any]:
@@ -90,9 +90,19 @@ UPLOAD_BODY: dict[str, Any] = {
                         "format": "binary",
                         "description": "1 to 60 seconds of one speaker, in any common file format",
                     },
+                    "language": {
+                        "type": "string",
+                        "description": "Omitted: the default voice's",
+                        "example": "english",
+                    },
+                    "style": {
+                        "type": "string",
+                        "description": "Omitted: the default voice's",
+                        "example": "conversational",
+                    },
                     "consent": {
                         "type": "string",
-                        "maxLength": 4096,
+                        "maxLength": 2000,
                         "description": "How the speaker agreed; kept with the voice",
                         "example": "I am the speaker and agree to the use of my voice.",
                     },

@@ -13,8 +13,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -84,10 +85,14 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        body = None
+        if scope["type"] == "http":
+            body = _Body(scope, self._limits)
+            receive, send = partial(body.receive, receive), partial(body.send, send)
         try:
             self._admit(HTTPConnection(scope))
-            if scope["type"] == "http":
-                receive = self._bounded(scope, receive)
+            if body is not None:
+                body.require_bounded_length()
         except HTTPException as error:
             found = problem(error)
             scope["state"]["record"].outcome = found.code or "refused"
@@ -127,35 +132,52 @@ class Gate:
         if origin.partition("://")[2] != connection.headers.get("host"):
             raise HTTPException(403, "this page's origin is not allowed")
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """``receive`` that ends an oversized (413) or dawdling (408) body."""
-        limit, seconds = self._limits.body_limit(scope["path"])
-        too_large = HTTPException(413, f"the body is larger than {limit} bytes")
-        declared = Headers(scope=scope).get("content-length", "0")
+
+class _Body:
+    """The body of one request on its way in: ended when it is too large (413) or dawdles (408).
+
+    An answer given before the body is complete closes the connection, or the client might go on
+    sending for ever.
+    """
+
+    def __init__(self, scope: Scope, limits: Limits) -> None:
+        self._limit, self._seconds = limits.body_limit(scope["path"])
+        self._headers = Headers(scope=scope)
+        self._received = 0
+        self._deadline = asyncio.get_running_loop().time() + self._seconds
+        chunked = "transfer-encoding" in self._headers
+        self._complete = not chunked and self._headers.get("content-length", "0") == "0"
+
+    def require_bounded_length(self) -> None:
+        """Raises HTTPException 400 or 413 for what the header says."""
+        declared = self._headers.get("content-length", "0")
         if not (declared.isascii() and declared.isdigit()):
             raise HTTPException(400, "the header Content-Length is not a number")
-        if len(declared) > 15 or int(declared) > limit:
-            raise too_large
-        received = 0
-        complete = False
-        deadline = asyncio.get_running_loop().time() + seconds
+        if len(declared) > 15 or int(declared) > self._limit:
+            raise self._too_large()
 
-        async def bounded() -> Message:
-            nonlocal received, complete
-            if complete:
-                return await receive()
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                raise HTTPException(408, "the body took too long to arrive") from None
-            received += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if received > limit:
-                raise too_large
-            return message
+    async def receive(self, inner: Receive) -> Message:
+        if self._complete:
+            return await inner()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await inner()
+        except TimeoutError:
+            raise HTTPException(408, "the body took too long to arrive") from None
+        self._received += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        if self._received > self._limit:
+            self._complete = False
+            raise self._too_large()
+        return message
 
-        return bounded
+    async def send(self, inner: Send, message: Message) -> None:
+        if message["type"] == "http.response.start" and not self._complete:
+            MutableHeaders(scope=message)["connection"] = "close"
+        await inner(message)
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(413, f"the body is larger than {self._limit} bytes")
 
 
 def _digest(key: str) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tontaube.text import Segmenter
 
 
-class Dictation:
+class Pieces:
     """A ``Segmenter`` whose pieces keep their white space: joined, they are the text again, so that
     a character's place in them is its place in the text."""
 

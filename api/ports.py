@@ -46,6 +46,58 @@ class SpeechStream(Protocol):
     def __aiter__(self) -> AsyncIterator[AudioChunk]: ...
 
 
+class ModuleStatus(Protocol):
+    """One of CB0..CB3 and the codec: its work, and its last steps (seconds, sequences)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def step_seconds(self) -> float: ...
+    @property
+    def step_seconds_p99(self) -> float: ...
+    @property
+    def batch(self) -> float: ...
+    @property
+    def busy_seconds(self) -> float: ...
+
+
+class Status(Protocol):
+    """A snapshot of an engine; ``failure`` says why it cannot speak any more."""
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def failure(self) -> str | None: ...
+    @property
+    def queue_length(self) -> int: ...
+    @property
+    def active_streams(self) -> int: ...
+    @property
+    def stream_limit(self) -> int: ...
+    @property
+    def modules(self) -> Sequence[ModuleStatus]: ...
+    @property
+    def cancellations(self) -> int: ...
+    @property
+    def underruns(self) -> int: ...
+    @property
+    def emitted_seconds(self) -> float: ...
+    @property
+    def phrase_hits(self) -> int: ...
+    @property
+    def phrase_misses(self) -> int: ...
+    @property
+    def voice_hits(self) -> int: ...
+    @property
+    def voice_misses(self) -> int: ...
+
+
 class Voices(Protocol):
     """The voices that can be asked for; ids are safe in paths and headers."""
 
@@ -54,7 +106,14 @@ class Voices(Protocol):
     def get(self, name: str | None) -> Voice:
         """By id, name or alias; None: the default one. Raises UnknownVoice."""
 
-    async def add(self, name: str, audio: bytes, consent: str) -> Voice:
+    async def add(
+        self,
+        name: str,
+        audio: bytes,
+        consent: str,
+        language: str | None = None,
+        style: str | None = None,
+    ) -> Voice:
         """Keep a voice made of a recording. Raises InvalidRequest for what cannot be used."""
 
     def delete(self, id: str) -> None:
@@ -71,8 +130,11 @@ class SpeechEngine(Protocol):
     @property
     def voices(self) -> Voices: ...
 
+    def status(self) -> Status: ...
+
     def stream(
         self, request: SpeechRequest, text: AsyncIterable[str] | None = None
     ) -> AbstractAsyncContextManager[SpeechStream]:
         """Speak ``request``; leaving the context frees everything. With ``text`` the words come
-        from there, as they are written, and ``request.text`` is empty."""
+        from there, each piece a clause or a sentence, and ``request.text`` is ignored; segments
+        count in the pieces joined."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import Response
-from prometheus_client import CONTENT_TYPE_LATEST
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 import tontaube
-from api import batch, errors, speech, voices, websocket
-from api.documentation import errors as error_answers
+from api import batch, errors, health, speech, voices, websocket
+from api.documentation import ANY_ERROR
+from api.engine_metrics import EngineCollector
 from api.limits import Gate, Limits
 from api.metrics import Metrics
 from api.models import Models
@@ -27,9 +25,11 @@ _EXPOSED = ["x-request-id", "x-sample-rate", "x-audio-duration", "x-rtf", "retry
 def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None = None) -> FastAPI:
     """The HTTP and WebSocket application; the engine's life is its owner's business."""
     limits = limits or limits_of(settings)
+    metrics = Metrics()
+    metrics.registry.register(EngineCollector(engine))
     service = Service(
         engine=engine,
-        metrics=Metrics(),
+        metrics=metrics,
         models=Models(engine.description.id, created=int(time.time())),
         limits=limits,
         max_characters=settings.max_characters,
@@ -39,6 +39,7 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
         title="Tontaube",
         version=getattr(tontaube, "__version__", "0"),
         summary="Streaming text-to-speech with OpenAI's speech API",
+        responses={"default": ANY_ERROR},
     )
     errors.install(app)
     for router in (
@@ -47,7 +48,7 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
         websocket.router(service),
         voices.router(service),
         service.models.router(),
-        _health(service),
+        health.router(service),
     ):
         app.include_router(router)
     # The last one added is the outermost.
@@ -72,26 +73,3 @@ def limits_of(settings: Settings) -> Limits:
         requests_per_minute=settings.requests_per_minute,
         reference_bytes=settings.max_reference_bytes,
     )
-
-
-def _health(service: Service) -> APIRouter:
-    router = APIRouter(tags=["health"])
-
-    @router.get("/health", summary="The process is alive")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @router.get("/v1/test", summary="The API can be reached (and the key is right)")
-    async def test() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @router.get("/ready", summary="A warm-up synthesis has succeeded", responses=error_answers(503))
-    async def ready() -> Any:
-        service.require_ready()
-        return {"status": "ready", "model": service.engine.description.id}
-
-    @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
-    async def metrics() -> Response:
-        return Response(service.metrics.render(), media_type=CONTENT_TYPE_LATEST)
-
-    return router

@@ -15,7 +15,7 @@ from api.models import Models
 from api.ports import SpeechEngine, SpeechStream
 from api.records import Record
 from api.schemas import MAX_CHARACTERS, Speaking, require_speakable
-from tontaube.errors import Busy, GenerationFailed
+from tontaube.errors import Busy, GenerationFailed, Unavailable
 from tontaube.types import AudioChunk, SpeechRequest
 
 
@@ -35,7 +35,10 @@ class Service:
         return self.engine.description.sample_rate
 
     def require_ready(self) -> None:
-        """Raises Busy while the model is being loaded."""
+        """Raises Busy while the model is being loaded, Unavailable when it has failed for good."""
+        failure = self.engine.status().failure
+        if failure is not None:
+            raise Unavailable(failure)
         if not self.engine.ready:
             raise Busy("the model is being loaded; try again in a moment", retry_after=5)
 

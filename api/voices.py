@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse
@@ -19,7 +19,15 @@ from tontaube.errors import InvalidRequest, UnknownVoice
 from tontaube.types import Voice
 
 _NAME = 64  # characters
-_CONSENT = 4_096
+_CONSENT = 2_000
+
+
+class _Upload(TypedDict):
+    name: str
+    audio: bytes
+    consent: str
+    language: str | None
+    style: str | None
 
 
 def router(service: Service) -> APIRouter:
@@ -38,9 +46,9 @@ def router(service: Service) -> APIRouter:
         responses=errors(400, 401, 408, 413, 422, 429, 503),
     )
     async def add_voice(request: Request) -> dict[str, Any]:
-        name, audio, consent = await _read_upload(request, service.limits.reference_bytes)
+        upload = await _read_upload(request, service.limits.reference_bytes)
         service.require_ready()
-        voice = await until_disconnected(request.receive, library.add(name, audio, consent))
+        voice = await until_disconnected(request.receive, library.add(**upload))
         return describe(voice) | {"object": "audio.voice"}
 
     @routes.get(
@@ -88,8 +96,8 @@ def _known(service: Service, voice_id: str) -> Voice:
     return voice
 
 
-async def _read_upload(request: Request, most_bytes: int) -> tuple[str, bytes, str]:
-    """The form's name, recording and consent. Raises InvalidRequest, or HTTPException 413."""
+async def _read_upload(request: Request, most_bytes: int) -> _Upload:
+    """What the form says. Raises InvalidRequest, or HTTPException 413."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise InvalidRequest("send multipart/form-data with name, audio_sample and consent")
     try:
@@ -104,8 +112,13 @@ async def _read_upload(request: Request, most_bytes: int) -> tuple[str, bytes, s
             raise InvalidRequest("attach the recording as a file", "audio_sample")
         if recording.size is not None and recording.size > most_bytes:
             raise HTTPException(413, f"the recording is larger than {most_bytes} bytes")
-        name = _printable(_text(form, "name", _NAME), "name")
-        return name, await recording.read(), _text(form, "consent", _CONSENT)
+        return _Upload(
+            name=_printable(_text(form, "name", _NAME), "name"),
+            audio=await recording.read(),
+            consent=_text(form, "consent", _CONSENT),
+            language=_text(form, "language", _NAME) if form.get("language") else None,
+            style=_text(form, "style", _NAME) if form.get("style") else None,
+        )
     finally:
         await form.close()
 

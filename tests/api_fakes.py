@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -49,6 +49,35 @@ class Spoken:
     samples: int
 
 
+@dataclass(frozen=True)
+class Module:
+    name: str = "cb0"
+    waiting: int = 1
+    running: int = 2
+    steps: int = 3
+    step_seconds: float = 0.01
+    step_seconds_p99: float = 0.02
+    batch: float = 1.5
+    busy_seconds: float = 0.03
+
+
+@dataclass(frozen=True)
+class Status:
+    ready: bool
+    failure: str | None
+    active_streams: int
+    queue_length: int = 5
+    stream_limit: int = 16
+    modules: tuple[Module, ...] = (Module(),)
+    cancellations: int = 0
+    underruns: int = 0
+    emitted_seconds: float = 0.0
+    phrase_hits: int = 7
+    phrase_misses: int = 0
+    voice_hits: int = 0
+    voice_misses: int = 0
+
+
 class FakeVoices:
     """Voices in a dict; a recording that starts with ``bad`` is refused."""
 
@@ -66,11 +95,24 @@ class FakeVoices:
             raise UnknownVoice(name, [*self._voices, *ALIASES])
         return self._voices[name]
 
-    async def add(self, name: str, audio: bytes, consent: str) -> Voice:
+    async def add(
+        self,
+        name: str,
+        audio: bytes,
+        consent: str,
+        language: str | None = None,
+        style: str | None = None,
+    ) -> Voice:
         await asyncio.sleep(0)
         if audio.startswith(b"bad"):
             raise InvalidRequest("the recording cannot be read", "audio_sample")
-        voice = replace(self._voices["anna"], id=f"voice-{len(self._voices)}", name=name)
+        voice = replace(
+            self._voices["anna"],
+            id=f"voice-{len(self._voices)}",
+            name=name,
+            language=language or "english",
+            style=style or "conversational",
+        )
         self._voices[voice.id] = voice
         self.consents[voice.id] = consent
         return voice
@@ -156,11 +198,15 @@ class FakeEngine:
     voices: FakeVoices = field(default_factory=FakeVoices)
     description: Description = field(default_factory=description)
     ready: bool = True
+    failure: str | None = None
     refuse: TontaubeError | None = None
     open: int = 0
     opened: int = 0
     chunks: int = 0
     requests: list[SpeechRequest] = field(default_factory=list)
+
+    def status(self) -> Status:
+        return Status(self.ready, self.failure, active_streams=self.open)
 
     @asynccontextmanager
     async def stream(
@@ -210,8 +256,7 @@ async def serving(
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.005)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}"
@@ -222,6 +267,11 @@ async def serving(
 
 async def freed(engine: FakeEngine) -> None:
     """Wait until no stream is open; the test's own time limit is the deadline."""
-    async with asyncio.timeout(5):
-        while engine.open:
+    await until(lambda: not engine.open)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Look again and again; there is nothing to be notified by."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

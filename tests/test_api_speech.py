@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import struct
+from itertools import pairwise
 
 import av
 import httpx
@@ -91,7 +92,7 @@ async def test_events_carry_audio_progress_and_usage() -> None:
     *deltas, done = events_of(answer.text)
     assert len(deltas) == 5
     assert b"".join(base64.b64decode(d["audio"]) for d in deltas) == expected_pcm(text)
-    for before, after in zip(deltas, deltas[1:], strict=False):
+    for before, after in pairwise(deltas):
         assert before["end"] == after["start"]
         assert before["text_end"] <= after["text_end"]
     assert deltas[-1]["segment"] == {"index": 0, "start": 0, "end": len(text)}
@@ -165,7 +166,9 @@ async def test_wrong_values(change: dict, status: int, param: str, code: str) ->
     assert (error["param"], error["code"]) == (param, code)
 
 
-@pytest.mark.parametrize("model", ["tontaube-v1", "fake-1", "tts-1-hd-1106", "gpt-4o-mini-tts-2025-12-15"])
+@pytest.mark.parametrize(
+    "model", ["tontaube-v1", "fake-1", "tts-1-hd-1106", "gpt-4o-mini-tts-2025-12-15"]
+)
 async def test_model_aliases(model: str) -> None:
     async with client_of(FakeEngine()) as client:
         assert (await client.post("/v1/audio/speech", json=SPEECH | {"model": model})).is_success

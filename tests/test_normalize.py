@@ -99,6 +99,7 @@ ENGLISH = {
     "ＡＢＣ ﬁ α 日本 жук": "ABC fi alpha",
     "e\u0301 zero\u200bwidth soft\u00adhyphen": "é zerowidth softhyphen",
     "a\ud800b": "ab",
+    "\"Yes.\" \"No.\" 'Oh.' 'ah' dogs' 'n'": "\"Yes.\" \"No.\" 'Oh.' 'ah' dogs' 'n'",
     "wow!!! really??? ok....": "wow! really? ok...",
     "() [] {} <> \"\" ''": "",
 }

@@ -206,6 +206,7 @@ def pieces_of(text: str, *, cap: int = 60, first: int = 10) -> list[str]:
         ("That was in 1999. Then it ended.", ["That was in 1999.", "Then it ended."]),
         ("Obst, z.B. Birnen. Gut.", ["Obst, z.B. Birnen.", "Gut."]),
         ('"Stop!" she said. "Go."', ['"Stop!"', "she said.", '"Go."']),
+        ("Ada (b. 1815) and I. Then", ["Ada (b. 1815) and I.", "Then"]),
         ("A heading\n\nThen text.", ["A heading", "Then text."]),
         ("- one\n- two", ["- one\n- two"]),
         ("", []),

@@ -171,7 +171,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     word = last[0] if last else ""
     if word.isdigit():
         return len(word) > 2  # "3. Mai" goes on, "in 1999. Then" does not
-    initial = len(word) == 1 and word.isupper()
+    initial = len(word) == 1 and word != "I"
     abbreviated = initial or word.lower() in _ABBREVIATIONS
     return bool(word) and not abbreviated and not match[2].islower()
 

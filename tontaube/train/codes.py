@@ -1,0 +1,73 @@
+"""Audio of a corpus → codes, once; what the stages are trained on."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tontaube.codec.dualcodec import DualCodec
+from tontaube.codec.logmel import LogMel
+from tontaube.train.corpus import HOP, Item, read
+from tontaube.types import STREAMS, Codes
+
+BATCH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class CodedItem:
+    """One sentence: text, labels, codes int64 [streams, T]."""
+
+    id: str
+    text: str
+    language: str
+    style: str
+    speaker: str
+    codes: Codes
+
+
+@torch.inference_mode()
+def extract(corpus: Path, codec: DualCodec, folder: Path, streams: int = STREAMS) -> None:
+    """Encode the shards of a corpus that ``folder`` does not have yet."""
+    codec.eval()
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in sorted(corpus.glob("*.json")):
+        if not (folder / index.name).exists():
+            _extract_shard(list(read(corpus, [index.stem])), codec, folder / index.name, streams)
+            print(f"{index.stem} encoded", flush=True)
+
+
+def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: int) -> None:
+    features = LogMel()
+    by_length: dict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        if item.frames >= 3:
+            by_length[item.frames].append(item)
+    entries, parts = [], []
+    for length in sorted(by_length):  # equal lengths share a batch: no padding to influence codes
+        same = by_length[length]
+        for first in range(0, len(same), BATCH):
+            batch = same[first : first + BATCH]
+            audio = np.stack([i.samples[: length * HOP] for i in batch]).astype(np.float32) / 32768
+            mel = features(torch.from_numpy(audio))
+            for item, codes in zip(batch, codec.encode(mel, mel, streams), strict=True):
+                parts.append(codes.short().numpy())
+                entries.append([item.id, item.text, item.language, item.style, item.speaker, length])
+    np.save(target.with_suffix(".npy"), np.concatenate(parts, 1))
+    target.write_text(json.dumps(entries), "utf-8")
+
+
+def load(folder: Path) -> list[CodedItem]:
+    """What ``extract`` wrote so far, in the corpus' order."""
+    items = []
+    for index in sorted(folder.glob("*.json")):
+        codes = np.load(index.with_suffix(".npy")).astype(np.int64)
+        at = 0
+        for *labels, length in json.loads(index.read_text("utf-8")):
+            items.append(CodedItem(*labels, codes=codes[:, at : at + length]))
+            at += length
+    return sorted(items, key=lambda item: item.id)

@@ -1,0 +1,181 @@
+"""Trains one stage on coded sentences: compiled steps, Muon for the blocks' matrices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tontaube.backend.network import StageNetwork
+from tontaube.tokens import StageConfig, TextTokenizer
+from tontaube.train.codes import CodedItem, load
+from tontaube.train.progress import Progress, linear_after
+from tontaube.train.rows import IGNORED, Example, RowMaker
+
+HELD_OUT = 200  # items that no step sees
+POOL = 768  # examples drawn at a time, then sorted by length
+REFRESH = 40  # pools between two looks at the corpus
+ROUND = 32  # lengths are padded to multiples of this
+MUON_RATE, ADAM_RATE = 0.02, 3e-3
+AVERAGING = 0.998  # decay of the averaged weights, which are what is validated and exported
+EVALUATE_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a stage is trained: minutes of work, tokens a step, dropout, longest chunk."""
+
+    minutes: float
+    tokens: int = 4096
+    dropout: float = 0.05
+    longest: int = 200  # characters of a chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Right-padded ids, positions and labels, each int64 [B, T]."""
+
+    ids: Tensor
+    positions: Tensor
+    labels: Tensor
+
+
+def collate(examples: list[Example]) -> Batch:
+    """Pad to a common length, a multiple of ROUND."""
+    longest = -(-max(len(e.ids) for e in examples) // ROUND) * ROUND
+
+    def padded(rows: list[list[int]], value: int) -> Tensor:
+        return torch.tensor([row + [value] * (longest - len(row)) for row in rows])
+
+    return Batch(
+        padded([list(e.ids) for e in examples], 0),
+        padded([list(e.positions) for e in examples], 0),
+        padded([list(e.labels) for e in examples], IGNORED),
+    )
+
+
+def _cut(pool: list[Example], tokens: int, rng: random.Random) -> list[Batch]:
+    pool = sorted(pool, key=lambda e: len(e.ids))
+    groups: list[list[Example]] = [[]]
+    for example in pool:
+        width = -(-len(example.ids) // ROUND) * ROUND
+        if groups[-1] and (len(groups[-1]) + 1) * width > tokens:
+            groups.append([])
+        groups[-1].append(example)
+    rng.shuffle(groups)
+    return [collate(group) for group in groups]
+
+
+class StageTraining(nn.Module):
+    """A stage's network and its loss over the labelled tokens only."""
+
+    def __init__(self, network: StageNetwork, compiled: bool = True) -> None:
+        super().__init__()
+        self.network = network
+        self._trunk = torch.compile(network, dynamic=True) if compiled else network
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Mean cross-entropy and accuracy."""
+        wanted = batch.labels != IGNORED
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            hidden = self._trunk(batch.ids, batch.positions)
+            logits = self.network.head(hidden[wanted]).float()
+        labels = batch.labels[wanted]
+        return F.cross_entropy(logits, labels), (logits.argmax(-1) == labels).float().mean()
+
+
+def optimizers(network: StageNetwork) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the blocks, AdamW for everything else."""
+    named = list(network.named_parameters())
+    matrices = [p for name, p in named if ".layers." in name and p.dim() == 2]
+    others = [p for name, p in named if not (".layers." in name and p.dim() == 2)]
+    return [
+        torch.optim.Muon(matrices, lr=MUON_RATE, momentum=0.95, weight_decay=0.05),
+        torch.optim.AdamW(others, lr=ADAM_RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True),
+    ]
+
+
+@torch.no_grad()
+def validate(network: StageNetwork, batches_: list[Batch]) -> tuple[float, float]:
+    """Cross-entropy and accuracy over held-out batches."""
+    network.eval()
+    model = StageTraining(network, compiled=False)
+    scored = [(int((b.labels != IGNORED).sum()), *model(b)) for b in batches_]
+    total = sum(n for n, _, _ in scored)
+    return (
+        sum(n * loss.item() for n, loss, _ in scored) / total,
+        sum(n * right.item() for n, _, right in scored) / total,
+    )
+
+
+class Data:
+    """Coded sentences, looked up anew now and then: the corpus may grow while a stage trains."""
+
+    def __init__(self, codes: Path, config: StageConfig, tokenizer: TextTokenizer, plan: Plan):
+        self._codes, self._config, self._tokenizer, self._plan = codes, config, tokenizer, plan
+        self._rng = random.Random()
+
+    def _maker(self, items: list[CodedItem], seed: int) -> RowMaker:
+        return RowMaker(self._config, self._tokenizer, items, self._plan.longest, seed)
+
+    def held_out(self) -> list[Batch]:
+        """Always the same batches of the corpus' first items."""
+        items = load(self._codes)[:HELD_OUT]
+        maker = self._maker(items, seed=0)
+        return _cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            items = load(self._codes)[HELD_OUT:]
+            print(f"{len(items)} sentences", flush=True)
+            maker = self._maker(items, self._rng.randrange(1 << 30))
+            for _ in range(REFRESH):
+                pool = [maker.example(item) for item in self._rng.sample(items, POOL)]
+                yield from _cut(pool, self._plan.tokens, self._rng)
+
+
+def train(
+    config: StageConfig, tokenizer: TextTokenizer, codes: Path, folder: Path, plan: Plan
+) -> StageNetwork:
+    """Train within the plan's minutes, resuming what ``folder`` holds; returns averaged weights."""
+    network = StageNetwork(config, dropout=plan.dropout)
+    average = StageNetwork(config)
+    average.load_state_dict(network.state_dict())
+    opts = optimizers(network)
+    state = {"network": network, "average": average, "muon": opts[0], "adam": opts[1]}
+    progress = Progress(folder, plan.minutes, state)
+    data = Data(codes, config, tokenizer, plan)
+    checks = data.held_out()
+    model = StageTraining(network)
+    peak = (MUON_RATE, ADAM_RATE)
+    for batch in data:
+        scale = linear_after(progress.fraction, progress.step)
+        for opt, rate in zip(opts, peak, strict=True):
+            for group in opt.param_groups:
+                group["lr"] = rate * scale
+        network.train()
+        loss, right = model(batch)
+        for opt in opts:
+            opt.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        for opt in opts:
+            opt.step()
+        with torch.no_grad():
+            decay = min(AVERAGING, 1 - 1 / (progress.step + 1))
+            for mean, now in zip(average.parameters(), network.parameters(), strict=True):
+                mean.lerp_(now, 1 - decay)
+        progress.advance()
+        if progress.step % 100 == 0:
+            progress.log("train", loss=loss.item(), accuracy=right.item(), rate=scale)
+        if progress.step % EVALUATE_EVERY == 0 or not progress.running:
+            loss_, right_ = validate(average, checks)
+            progress.log("held-out", loss=loss_, accuracy=right_)
+        if not progress.running:
+            return average
+    raise AssertionError("batches never end")

@@ -1,4 +1,4 @@
-"""Tiny random models in the released format, for tests: nothing they say means anything."""
+"""A tiny random bundle in the released format, for tests: nothing it says means anything."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.weights import save_stage
+from tontaube.bundle import (
+    Bundle,
+    CodecPart,
+    Description,
+    SamplingDefaults,
+    Segmentation,
+    Silence,
+    Streaming,
+    VoicePart,
+)
+from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.tokens import AUDIO_SPLIT, END_OF_SPEECH, PAD, TEXT_SPLIT, StageConfig
 from tontaube.train.tokenizer import build_tokenizer
 from tontaube.types import STREAMS, Sampling, StageInput, StageJob
@@ -90,6 +102,70 @@ def write_tiny_stages(folder: Path, seed: int = 0) -> TinyStages:
         network = tiny_network(config, seed + stage)
         save_stage(network, folder / f"cb{stage}", dtype=torch.float32)
     return TinyStages(folder, configs)
+
+
+def write_tiny_bundle(folder: Path, seed: int = 0) -> Bundle:
+    """Write a whole bundle: stages, tokenizer, codec and two voices, one without a prompt."""
+    write_tiny_stages(folder, seed)
+    codec = SpectralConfig(
+        latent=16,
+        semantic_dim=16,
+        semantic_hidden=24,
+        semantic_encoder_blocks=1,
+        semantic_decoder_blocks=1,
+        semantic_codes=SEMANTIC_CODES,
+        acoustic_codes=ACOUSTIC_CODES,
+        encoder_dim=16,
+        encoder_hidden=24,
+        decoder_dim=16,
+        decoder_hidden=24,
+        decoder_blocks=1,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        save_file(build_spectral(codec).state_dict(), folder / "codec.safetensors")
+    generator = torch.Generator().manual_seed(seed)
+    codes = torch.randint(0, ACOUSTIC_CODES, (STREAMS, 40), generator=generator)
+    save_file({"codes": codes}, folder / "voice.safetensors")
+    description = Description(
+        id="tiny",
+        revision="1",
+        license="Apache-2.0",
+        codec=CodecPart(
+            kind="spectral",
+            weights="codec.safetensors",
+            features="logmel",
+            config=codec.model_dump(),
+        ),
+        languages=LANGUAGES,
+        styles=STYLES,
+        default_voice="plain",
+        voices=(
+            VoicePart(id="plain", name="Plain", language="english", style="audiobook"),
+            VoicePart(
+                id="prompted",
+                name="Prompted",
+                language="german",
+                style="conversational",
+                codes="voice.safetensors",
+            ),
+        ),
+        segmentation=Segmentation(max_characters=60, lookahead=12),
+        sampling=SamplingDefaults(
+            min_frames=6,
+            max_frames=40,
+            tries=2,
+            min_characters_per_second=0.1,
+            max_characters_per_second=1_000.0,
+            max_silence_ratio=1.0,
+        ),
+        silence=Silence(onset=5, codes=(5, 6), trailing=(7, 0, 0, 0), trailing_frames=3),
+        streaming=Streaming(initial_frames=8, withheld_frames=5, max_frames=20),
+        prompt_frames=(30, 20, 15, 10),
+        context_tokens=(400, 400, 400, 400),
+    )
+    (folder / "bundle.json").write_text(description.model_dump_json(indent=2), "utf-8")
+    return Bundle.open(folder)
 
 
 def tiny_job(name: str, length: int, codes: int, **changes: Any) -> StageJob:

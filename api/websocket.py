@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -149,7 +150,10 @@ class Conversation:
 
     async def tell_problem(self, context: str | None, error: Exception) -> None:
         """Send an error in OpenAI's shape."""
-        await self._tell_error(context, problem(error))
+        found = problem(error)
+        if found.param == "input":  # the HTTP body's word
+            found = replace(found, param="text")
+        await self._tell_error(context, found)
 
     async def _tell_error(self, context: str | None, found: Problem) -> None:
         await self.tell("error", context, error=found.body())

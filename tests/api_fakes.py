@@ -163,14 +163,15 @@ class FakeStream:
 
     async def _speak(self, segment: Segment) -> AsyncIterator[AudioChunk]:
         how = self._engine.behaviour
-        samples = tone(segment.text, how.seconds_per_character / self._request.speed)
+        seconds = how.seconds_per_character / self._request.speed
+        length = tone_length(segment.text, seconds)
         size = round(how.chunk_seconds * RATE)
-        for begin in range(0, len(samples), size):
+        for begin in range(0, length, size):
             if how.fail_after is not None and self._samples >= how.fail_after * size:
                 raise how.error or RuntimeError("secret words of a traceback")
             await asyncio.sleep(how.pause)
-            piece = samples[begin : begin + size]
-            share = min(1.0, (begin + size) / len(samples))
+            piece = tone(segment.text, seconds, begin, begin + size)
+            share = min(1.0, (begin + size) / length)
             self._end = segment.start + round(share * (segment.end - segment.start))
             chunk = AudioChunk(piece, self._samples, segment, self._end)
             self._samples += len(piece)
@@ -183,10 +184,17 @@ async def once(text: str) -> AsyncIterator[str]:
     yield text
 
 
-def tone(text: str, seconds_per_character: float) -> Samples:
-    """A sweep whose length and pitch tell the text."""
-    time = np.arange(round(len(text) * seconds_per_character * RATE)) / RATE
-    pitch = 200 + sum(text.encode()) % 200
+def tone_length(text: str, seconds_per_character: float) -> int:
+    return round(len(text) * seconds_per_character * RATE)
+
+
+def tone(
+    text: str, seconds_per_character: float, begin: int = 0, end: int | None = None
+) -> Samples:
+    """Samples ``begin`` to ``end`` of a tone whose length and pitch tell the text."""
+    length = tone_length(text, seconds_per_character)
+    time = np.arange(begin, length if end is None else min(end, length)) / RATE
+    pitch = 200 + sum(text.encode()[:1_000]) % 200
     return (0.3 * np.sin(2 * np.pi * pitch * time)).astype(np.float32)
 
 

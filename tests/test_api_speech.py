@@ -6,14 +6,16 @@ import base64
 import io
 import json
 import struct
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import av
 import httpx
 import numpy as np
 import pytest
+from fastapi import FastAPI
 
-from tests.api_fakes import SPEECH, Behaviour, FakeEngine, client_of, freed, serving, tone
+from tests.api_fakes import SPEECH, Behaviour, FakeEngine, app_of, client_of, freed, serving, tone
 from tontaube.errors import Busy, DeadlineExceeded, GenerationFailed, TontaubeError, Unavailable
 
 TEXT = str(SPEECH["input"])
@@ -28,6 +30,19 @@ MEDIA = {
 }
 
 
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return app_of(FakeEngine())
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Of an app that tests share which leave nothing behind."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+
+
 def events_of(body: str) -> list[dict]:
     lines = [line for line in body.split("\n\n") if line]
     assert all(line.startswith("data: ") for line in lines)
@@ -40,10 +55,9 @@ def expected_pcm(text: str = TEXT, speed: float = 1.0) -> bytes:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", MEDIA)
-async def test_formats(name: str, stream: bool) -> None:
-    async with client_of(FakeEngine()) as client:
-        body = SPEECH | {"response_format": name, "stream": stream}
-        answer = await client.post("/v1/audio/speech", json=body)
+async def test_formats(client: httpx.AsyncClient, name: str, stream: bool) -> None:
+    body = SPEECH | {"response_format": name, "stream": stream}
+    answer = await client.post("/v1/audio/speech", json=body)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == MEDIA[name]
     assert answer.headers["x-sample-rate"] == "24000"
@@ -157,9 +171,10 @@ async def test_request_reaches_the_engine() -> None:
         ({"instructions": "x" * 4_097}, 400, "instructions", "invalid_value"),
     ],
 )
-async def test_wrong_values(change: dict, status: int, param: str, code: str) -> None:
-    async with client_of(FakeEngine()) as client:
-        answer = await client.post("/v1/audio/speech", json=SPEECH | change)
+async def test_wrong_values(
+    client: httpx.AsyncClient, change: dict, status: int, param: str, code: str
+) -> None:
+    answer = await client.post("/v1/audio/speech", json=SPEECH | change)
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
@@ -169,10 +184,9 @@ async def test_wrong_values(change: dict, status: int, param: str, code: str) ->
 @pytest.mark.parametrize(
     "model", ["tontaube-v1", "fake-1", "tts-1-hd-1106", "gpt-4o-mini-tts-2025-12-15"]
 )
-async def test_model_aliases(model: str) -> None:
-    async with client_of(FakeEngine()) as client:
-        assert (await client.post("/v1/audio/speech", json=SPEECH | {"model": model})).is_success
-        described = await client.get(f"/v1/models/{model}")
+async def test_model_aliases(client: httpx.AsyncClient, model: str) -> None:
+    assert (await client.post("/v1/audio/speech", json=SPEECH | {"model": model})).is_success
+    described = await client.get(f"/v1/models/{model}")
     assert described.json()["id"] == model
 
 
@@ -272,7 +286,7 @@ async def test_a_slow_reader_holds_its_own_stream_up() -> None:
     """What is not read is not made: buffers are bounded."""
     engine = FakeEngine()
     long = SPEECH | {"input": "a" * 40_000}  # 19 MB of PCM
-    async with serving(engine) as url, httpx.AsyncClient(base_url=url) as client:
+    async with serving(engine) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         async with client.stream("POST", "/v1/audio/speech", json=long) as answer:
             pieces = answer.aiter_raw()
             await anext(pieces)

@@ -91,7 +91,7 @@ async def test_the_event_loop_stays_free(
     ticker.cancel()
     wall, own = np.diff(np.array(ticks), axis=0).max(axis=0)
     with capsys.disabled():
-        print(f"\nlongest stall of the event loop: {1e3 * wall:.0f} ms ({1e3 * own:.1f} ms of its own)")
+        print(f"\nlongest stall of the event loop: {1e3 * wall:.0f} ms, {1e3 * own:.1f} ms its own")
     assert own < 0.050
 
 

@@ -65,7 +65,7 @@ class Engine:
         """See ``load``; ``start`` must follow."""
         self.settings = settings
         self.description: Description = bundle.description
-        self.ready = False
+        self._warm = False
         self._machinery = machinery
         self._planner = Planner(machinery.grammar, settings)
         self._phrases = PhraseCache(settings.phrase_cache_bytes)
@@ -96,7 +96,12 @@ class Engine:
                 samples = await stream.samples()
             seconds = len(samples) / self.description.sample_rate
             log.info("warm: %.1f s of speech", seconds)
-        self.ready = True
+        self._warm = True
+
+    @property
+    def ready(self) -> bool:
+        """Warmed up, and able to make steps."""
+        return self._warm and self._scheduler.modules.failure is None
 
     @asynccontextmanager
     async def stream(
@@ -188,7 +193,7 @@ class Engine:
             revision=self.description.revision,
             engine=self._machinery.kind,
             device=self._machinery.device,
-            ready=self.ready and modules.failure is None,
+            ready=self.ready,
             failure=str(modules.failure) if modules.failure else None,
             queue_length=scheduler.admission.waiting,
             active_streams=scheduler.admission.active,
@@ -205,7 +210,7 @@ class Engine:
 
     async def close(self) -> None:
         """End all streams and the worker thread."""
-        self.ready = False
+        self._warm = False
         await self._worker.stop()
 
     def _make_scheduler(self) -> Scheduler:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -246,7 +246,7 @@ class StageLane:
         for run in sorted(self._waiting.values(), key=rank)[:room]:
             del self._waiting[run.job.id]
             try:
-                self._module.add(run.job)
+                self._module.add(replace(run.job, priority=_as_number(rank(run))))
             except TontaubeError as error:  # it can never fit: only its stream suffers
                 run.fail(error)
             else:
@@ -263,6 +263,11 @@ class StageLane:
 
     def status(self) -> LaneStatus:
         return _status(self.name, self.steps, len(self._waiting), self._module.running)
+
+
+def _as_number(urgency: Urgency) -> float:
+    """For modules that order their own queue: the first part decides, then the second."""
+    return urgency[0] * 1e6 + (urgency[1] if len(urgency) > 1 else 0.0)
 
 
 class CallLane:

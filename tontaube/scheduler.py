@@ -93,14 +93,16 @@ class Scheduler:
         def rank(work: Work) -> Urgency:
             return self._policy(work.playback, work.at, start)
 
-        lane = self._most_urgent(rank)
-        if lane is None:
-            return False
+        lane: Lane | None = None
         try:
+            lane = self._most_urgent(rank)
+            if lane is None:
+                return False
             batch = lane.step(rank)
         except Exception as error:
-            log.exception("a step of %s failed", lane.name)
-            self._fail(f"{lane.name}: {type(error).__name__}: {error}")
+            name = lane.name if lane is not None else "the scheduler"
+            log.exception("a step of %s failed", name)
+            self._fail(f"{name}: {type(error).__name__}: {error}")
             return True
         lane.steps.record(self.modules.clock() - start, batch)
         self._turns += 1

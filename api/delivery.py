@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.types import Send
@@ -12,7 +13,7 @@ from api.disconnects import Disconnected
 from api.errors import INTERNAL, StreamBroken, problem
 from api.ports import SpeechStream
 from api.records import logger
-from tontaube.types import AudioChunk
+from tontaube.types import AudioChunk, Segment
 
 _STREAMED = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
 
@@ -48,6 +49,9 @@ class Audio:
     def __init__(self, line: Line) -> None:
         self._line = line
 
+    def begin(self, stream: SpeechStream) -> None:
+        pass
+
     async def piece(self, chunk: AudioChunk, data: bytes) -> None:
         if data:
             await self._line.write(data)
@@ -68,9 +72,14 @@ class Events:
     def __init__(self, line: Line, sample_rate: int) -> None:
         self._line = line
         self._sample_rate = sample_rate
+        self._segments: Sequence[Segment] = ()
+
+    def begin(self, stream: SpeechStream) -> None:
+        self._segments = stream.segments
 
     async def piece(self, chunk: AudioChunk, data: bytes) -> None:
-        await self._event("delta", audio=_base64(data), **progress(chunk, self._sample_rate))
+        place = progress(chunk, self._sample_rate) | {"segments": len(self._segments)}
+        await self._event("delta", audio=_base64(data), **place)
 
     async def end(self, tail: bytes, stream: SpeechStream) -> None:
         if tail:
@@ -98,6 +107,9 @@ class Collected:
     @property
     def data(self) -> bytes:
         return b"".join(self._pieces)
+
+    def begin(self, stream: SpeechStream) -> None:
+        pass
 
     async def piece(self, chunk: AudioChunk, data: bytes) -> None:
         self._pieces.append(data)

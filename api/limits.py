@@ -44,7 +44,7 @@ class Limits:
 
     def body_limit(self, path: str) -> tuple[int, float]:
         """The most bytes of a body sent to ``path``, and the seconds it may take."""
-        if path.endswith("/voices"):
+        if path.startswith("/v1/audio/voices"):
             return self.reference_bytes + _MULTIPART_OVERHEAD, self.upload_timeout
         size = self.batch_bytes if path.endswith("/batch") else self.body_bytes
         return size, self.body_timeout

@@ -11,15 +11,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from api.disconnects import Disconnected
 
 SAMPLE_RATE = 24_000
+_REMEMBERED = 240  # streams that are over
 _WINDOW_SECONDS = 10.0  # of audio, for the sliding RTF
 _SECONDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 _RATIOS = (0.01, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A stream that is over: when (on the metrics' clock), how, and its figures in seconds."""
+
+    at: float
+    outcome: str
+    seconds: float
+    ttfa: float | None
+    rtf: float | None
 
 
 class Metrics:
@@ -27,6 +40,8 @@ class Metrics:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
+        self.recent: deque[Finished] = deque(maxlen=_REMEMBERED)
+        self.live: dict[str, Meter] = {}  # by request id
         self.registry = CollectorRegistry()
         registry = self.registry
         self.requests = Counter(
@@ -74,10 +89,14 @@ class Metrics:
         return generate_latest(self.registry)
 
     @contextmanager
-    def stream(self, characters: int, dictated: bool = False) -> Iterator[Meter]:
+    def stream(
+        self, characters: int, dictated: bool = False, request: str | None = None
+    ) -> Iterator[Meter]:
         """Measure one stream from here on, however it ends. Of a dictated one the pace is partly
-        the client's, so that only its first audio is judged."""
+        the client's, so that only its first audio is judged. ``request``: whose it is."""
         meter = Meter(self, dictated)
+        if request is not None:
+            self.live[request] = meter
         self.characters.inc(characters)
         self.active.inc()
         try:
@@ -91,8 +110,14 @@ class Metrics:
         finally:
             if meter.outcome == "cancelled":
                 self.cancellations.inc()
+            if request is not None:
+                self.live.pop(request, None)
             self.active.dec()
             self.requests.labels(meter.outcome).inc()
+            rtf = None if dictated else meter.rtf
+            self.recent.append(
+                Finished(self.clock(), meter.outcome, meter.seconds, meter.ttfa, rtf)
+            )
             if meter.rtf is not None and not dictated:
                 self.rtf.observe(meter.rtf)
 
@@ -113,6 +138,7 @@ class Meter:
         self.voice: str | None = None
         self.samples = 0
         self.ttfa: float | None = None
+        self.queue_position: Callable[[], int] = lambda: 0
 
     @property
     def seconds(self) -> float:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from tontaube.bundle import Description
-from tontaube.types import AudioChunk, Segment, SpeechRequest, Voice
+from tontaube.types import AudioChunk, Samples, Segment, SpeechRequest, Voice
 
 
 class Usage(Protocol):
@@ -41,6 +41,9 @@ class SpeechStream(Protocol):
     def style(self) -> str: ...
     @property
     def usage(self) -> Usage: ...
+    @property
+    def queue_position(self) -> int:
+        """Its place in the waiting room, from 1; 0 once its turn has come."""
 
     def spoken(self) -> Spoken: ...
     def __aiter__(self) -> AsyncIterator[AudioChunk]: ...
@@ -70,6 +73,10 @@ class ModuleStatus(Protocol):
 class Status(Protocol):
     """A snapshot of an engine; ``failure`` says why it cannot speak any more."""
 
+    @property
+    def engine(self) -> str: ...
+    @property
+    def device(self) -> str: ...
     @property
     def ready(self) -> bool: ...
     @property
@@ -105,6 +112,10 @@ class Voices(Protocol):
 
     def get(self, name: str | None) -> Voice:
         """By id, name or alias; None: the default one. Raises UnknownVoice."""
+
+    async def read(self, audio: bytes) -> Samples:
+        """What ``add`` would use of a recording: samples at the model's rate. Raises
+        InvalidRequest."""
 
     async def add(
         self,

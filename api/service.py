@@ -66,6 +66,9 @@ class Service:
 class Delivery(Protocol):
     """Where the encoded pieces of one stream go."""
 
+    def begin(self, stream: SpeechStream) -> None:
+        """The stream whose pieces will come; it may still wait for its turn."""
+
     async def piece(self, chunk: AudioChunk, data: bytes) -> None:
         """Bytes that became ready with ``chunk`` (they lag behind it by the codec's delay)."""
 
@@ -92,6 +95,8 @@ async def speak(service: Service, job: Job, delivery: Delivery, meter: Meter) ->
     """
     async with service.engine.stream(job.request) as stream:
         meter.voice = stream.voice.id
+        meter.queue_position = lambda: stream.queue_position
+        delivery.begin(stream)
         encoder = await asyncio.to_thread(
             open_encoder, job.encoding, service.sample_rate, job.whole
         )

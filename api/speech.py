@@ -46,7 +46,8 @@ class SpeechResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: Record = Request(scope).state.record
-        with self._service.metrics.stream(len(self._job.request.text)) as meter:
+        characters = len(self._job.request.text)
+        with self._service.metrics.stream(characters, request=record.id) as meter:
             try:
                 await until_disconnected(receive, self._speak(scope, receive, send, meter))
                 if meter.outcome != "ok":

@@ -66,6 +66,8 @@ class Status:
     ready: bool
     failure: str | None
     active_streams: int
+    engine: str = "fake"
+    device: str = "cpu"
     queue_length: int = 5
     stream_limit: int = 16
     modules: tuple[Module, ...] = (Module(),)
@@ -95,6 +97,11 @@ class FakeVoices:
             raise UnknownVoice(name, [*self._voices, *ALIASES])
         return self._voices[name]
 
+    async def read(self, audio: bytes) -> Samples:
+        if audio.startswith(b"bad"):
+            raise InvalidRequest("the recording cannot be read", "audio_sample")
+        return tone("recording", 0.2)
+
     async def add(
         self,
         name: str,
@@ -103,9 +110,7 @@ class FakeVoices:
         language: str | None = None,
         style: str | None = None,
     ) -> Voice:
-        await asyncio.sleep(0)
-        if audio.startswith(b"bad"):
-            raise InvalidRequest("the recording cannot be read", "audio_sample")
+        await self.read(audio)
         voice = replace(
             self._voices["anna"],
             id=f"voice-{len(self._voices)}",
@@ -241,7 +246,8 @@ SPEECH = {"model": "tts-1", "input": "Hello there, how are you?", "response_form
 
 
 def app_of(engine: FakeEngine, limits: Limits | None = None, **settings: object) -> FastAPI:
-    return create_app(engine, Settings(**settings), limits)
+    """Without the page, unless ``ui`` asks for it."""
+    return create_app(engine, Settings(**({"ui": False} | settings)), limits)
 
 
 @asynccontextmanager

@@ -150,6 +150,11 @@ class VoiceLibrary:
         names = [*self._shipped, *self._records, *self._aliases]
         raise UnknownVoice(name[:_LONGEST_NAME], names[:50])
 
+    async def read(self, audio: bytes) -> Samples:
+        """What ``add`` would use of a recording: [samples] at the bundle's rate. Raises
+        InvalidRequest for one that cannot be used."""
+        return await asyncio.to_thread(self._read, audio)
+
     async def add(
         self,
         name: str,
@@ -177,7 +182,7 @@ class VoiceLibrary:
             raise InvalidRequest(f"there are {self._store.most} voices already; delete one", "name")
         self._adding += 1
         try:
-            samples = await asyncio.to_thread(self._read, audio)
+            samples = await self.read(audio)
             codes = await self._encode(samples)
             record = _Record(
                 id=_new_id(name),

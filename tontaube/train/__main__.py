@@ -61,11 +61,18 @@ def _stage(args: argparse.Namespace) -> None:
     stages.train(config, TextTokenizer(tokenizer), codes, args.run / f"cb{args.stage}", plan)
 
 
+def _export(args: argparse.Namespace) -> None:
+    from tontaube.train import export
+
+    export.export(args.run, args.target, export.Names(args.id, args.revision))
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "data": _data,
     "codec": _codec,
     "codes": _codes,
     "stage": _stage,
+    "export": _export,
 }
 
 
@@ -88,6 +95,10 @@ def main() -> None:
     step.add_argument("stage", type=int, choices=range(4))
     step.add_argument("--minutes", type=float, default=60)
     step.add_argument("--tokens", type=int, default=8192, help="tokens a step")
+    step = commands.add_parser("export", parents=[common], help="write the bundle")
+    step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
+    step.add_argument("--id", default="tontaube-mini")
+    step.add_argument("--revision", default="1")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     COMMANDS[args.command](args)

@@ -19,7 +19,7 @@ from tontaube.train.rows import IGNORED, Example, RowMaker
 
 HELD_OUT = 200  # items that no step sees
 POOL = 768  # examples drawn at a time, then sorted by length
-REFRESH = 40  # pools between two looks at the corpus
+REFRESH = 8  # pools between two looks at the corpus
 ROUND = 32  # lengths are padded to multiples of this
 MUON_RATE, ADAM_RATE = 0.02, 3e-3
 AVERAGING = 0.998  # decay of the averaged weights, which are what is validated and exported

@@ -1,0 +1,143 @@
+"""Checkpoints of a run → a bundle: fp16 weights, description, voices found in the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from tontaube.backend.network import StageNetwork
+from tontaube.backend.weights import save_stage
+from tontaube.bundle import (
+    CodecPart,
+    Description,
+    SamplingDefaults,
+    Segmentation,
+    Silence,
+    Streaming,
+    VoicePart,
+)
+from tontaube.codec.build import SpectralConfig, build_spectral
+from tontaube.train import recipe
+from tontaube.train.codes import CodedItem, load
+from tontaube.train.corpus import HOP, Item, read
+from tontaube.train.tokenizer import build_tokenizer
+from tontaube.types import STREAMS
+
+QUIET = 0.01  # RMS of a frame that counts as silent; speech here has about 0.1
+LICENSE_NOTE = """\
+These weights were trained from scratch by `python -m tontaube.train` on synthetic speech made with
+the hibari-tts package (a distillation of Kokoro-82M; both Apache-2.0). Texts came from Debian's
+`fortunes` and `wesnoth` packages and from templates; no text is contained in this folder.
+The weights are released under the Apache License 2.0, like the code.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the exported bundle is called."""
+
+    id: str
+    revision: str
+
+
+def export(run: Path, target: Path, names: Names) -> None:
+    """Write the bundle of a finished run to ``target``."""
+    codec = SpectralConfig()
+    tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
+    (target / "tokenizer").mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(target / "tokenizer" / "tokenizer.json"))
+    for stage in range(STREAMS):
+        config = recipe.stage_config(stage, recipe.SHAPES[stage], tokenizer, codec)
+        network = StageNetwork(config)
+        network.load_state_dict(_checkpoint(run / f"cb{stage}")["average"])
+        save_stage(network, target / f"cb{stage}", dtype=torch.float16)
+    save_file(codec_weights(run), target / "codec.safetensors")
+    items = load(run / "codes")
+    voices = write_voices(items, target / "voices")
+    description = Description(
+        id=names.id,
+        revision=names.revision,
+        license="Apache-2.0",
+        codec=CodecPart(
+            kind="spectral",
+            weights="codec.safetensors",
+            features="logmel",
+            config=codec.model_dump(),
+        ),
+        languages={"english": "en"},
+        styles=recipe.STYLES,
+        default_voice=voices[0].id,
+        voices=voices,
+        segmentation=Segmentation(max_characters=160, lookahead=50),
+        sampling=SamplingDefaults(temperature=0.5, top_k=20, top_p=0.9),
+        silence=find_silence(list(read(run / "corpus", ["shard-000", "shard-001"])), items),
+        streaming=Streaming(initial_frames=10, withheld_frames=2, growth=1.6, max_frames=50),
+        prompt_frames=(150, 100, 75, 50),
+        context_tokens=(1600, 1600, 1600, 1600),
+    )
+    (target / "bundle.json").write_text(description.model_dump_json(indent=2) + "\n", "utf-8")
+    (target / "LICENSE.md").write_text(LICENSE_NOTE, "utf-8")
+
+
+def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
+    saved: dict[str, dict[str, torch.Tensor]] = torch.load(
+        folder / "checkpoint.pt", weights_only=True
+    )
+    return saved
+
+
+def codec_weights(run: Path, dtype: torch.dtype = torch.float16) -> dict[str, torch.Tensor]:
+    """The codec of a run, without what only training needs; quantizers stay in float32, because
+    codes must not change."""
+    saved = _checkpoint(run / "codec")["model"]
+    return {
+        name.removeprefix("codec."): (
+            tensor if "quantizers" in name else tensor.to(dtype)
+        ).contiguous()
+        for name, tensor in saved.items()
+        if name.startswith("codec.")
+    }
+
+
+def load_codec(run: Path) -> torch.nn.Module:
+    """The codec of a run, as it will be exported."""
+    network = build_spectral(SpectralConfig())
+    network.load_state_dict(codec_weights(run))
+    return network
+
+
+def write_voices(items: list[CodedItem], folder: Path) -> tuple[VoicePart, ...]:
+    """The model's own voice, without a prompt."""
+    del items, folder
+    return (
+        VoicePart(id="heart", name="Heart", language="english", style="conversational"),
+    )
+
+
+def find_silence(items: list[Item], coded: list[CodedItem]) -> Silence:
+    """Which C0 codes stand for silence: those whose frames are quiet nine times in ten."""
+    by_id = {c.id: c for c in coded}
+    all_, quiet, firsts, lasts = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
+    tails: Counter[tuple[int, ...]] = Counter()
+    for item in items:
+        code = by_id[item.id].codes
+        frames = item.samples[: code.shape[1] * HOP].reshape(-1, HOP).astype(np.float32) / 32768
+        silent = np.sqrt((frames**2).mean(1)) < QUIET
+        all_.update(code[0].tolist())
+        quiet.update(code[0][silent].tolist())
+        firsts[int(code[0, 0])] += 1
+        lasts[int(code[0, -1])] += 1
+        tails[tuple(code[:, -1].tolist())] += 1
+    silent_codes = [c for c, n in quiet.most_common(64) if n > 20 and n / all_[c] > 0.9]
+    return Silence(
+        onset=firsts.most_common(1)[0][0],
+        codes=tuple(silent_codes[:10]),
+        more_codes=tuple(silent_codes[10:20]),
+        trailing=tails.most_common(1)[0][0],
+        trailing_frames=3,
+    )

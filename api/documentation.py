@@ -6,6 +6,45 @@ from typing import Any
 
 from api.encoders import FORMATS
 
+DESCRIPTION = """
+Point an OpenAI client's `base_url` at `/v1` of this server. Audio is 24 kHz mono.
+
+## Text in as it is written: `WS /v1/audio/speech/stream`
+
+Text frames are JSON. A socket carries several *contexts*, each with a voice of its own;
+`context` may be left out (`"default"`).
+
+| you say | meaning |
+|---|---|
+| `{"type": "start", "context": "a", "voice": "alloy", "flush_after": 2.0}` | open a context; \
+takes what the body of `/v1/audio/speech` takes, but for `input` |
+| `{"type": "append", "context": "a", "text": "Good mor"}` | more text, cut anywhere; the first \
+clause is spoken as soon as it is there, then sentences |
+| `{"type": "flush", "context": "a"}` | speak all of it now; so does a \
+pause of `flush_after` seconds |
+| `{"type": "end", "context": "a"}` | the text is complete |
+| `{"type": "cancel", "context": "a", "played_samples": 12000}` | stop at once; `played_samples` \
+is what the listener has heard, if you know |
+
+| we say | meaning |
+|---|---|
+| `{"type": "started", "context": "a", "voice": …, "language": …, "style": …, "sample_rate": …}` | |
+| `{"type": "audio", "context": "a", "segment": {"index": 0, "start": 0, "end": 20}, \
+"text_end": 12, "start": 0.0, "end": 0.8, "samples": 19200}` | the next frame is binary: these \
+samples, signed 16-bit little-endian. `segment` and `text_end` count characters of the appended \
+text, `start` and `end` are seconds of audio |
+| `{"type": "done", "context": "a", "usage": {…}, "spoken": {"characters": …, "samples": …}}` | \
+everything was spoken |
+| `{"type": "cancelled", "context": "a", "spoken": {"characters": …, "samples": …}}` | how far \
+it came |
+| `{"type": "error", "context": "a", "error": {"message", "type", "param", "code"}}` | the context \
+failed, or a message was wrong (then nothing else changed) |
+
+## Errors
+
+Every error, of whatever kind, is `{"error": {"message", "type", "param", "code"}}`.
+"""
+
 _ERROR_EXAMPLE = {
     "error": {
         "message": "speed: Input should be less than or equal to 4",

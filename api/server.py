@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 import tontaube
 from api import batch, errors, health, speech, voices, websocket
-from api.documentation import ANY_ERROR
+from api.documentation import ANY_ERROR, DESCRIPTION
 from api.engine_metrics import EngineCollector
 from api.limits import Gate, Limits
 from api.metrics import Metrics
@@ -39,6 +39,7 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
         title="Tontaube",
         version=getattr(tontaube, "__version__", "0"),
         summary="Streaming text-to-speech with OpenAI's speech API",
+        description=DESCRIPTION,
         responses={"default": ANY_ERROR},
     )
     errors.install(app)

@@ -61,7 +61,8 @@ def router(service: Service) -> APIRouter:
         path = _known(service, voice_id).preview
         if path is None or not Path(path).is_file():  # noqa: ASYNC240 - one stat of a local file
             raise VoiceNotFound(f"the voice {voice_id[:80]!r} has no preview")
-        return FileResponse(path)
+        kind = "audio/wav" if path.endswith(".wav") else None  # else guessed; x-wav is dated
+        return FileResponse(path, media_type=kind)
 
     @routes.delete(
         "/{voice_id}", summary="Delete an uploaded voice", responses=errors(400, 401, 404)

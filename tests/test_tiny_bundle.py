@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
+import wave
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from tests.bundles import write_tiny_bundle
+from tests.tiny import write_tiny_bundle
+from tontaube.assembly import assemble
 from tontaube.config import Settings
 from tontaube.engine import Engine
 from tontaube.errors import BundleError, Unavailable
-from tontaube.types import Samples, SpeechRequest
+from tontaube.pipeline import Decoder
+from tontaube.types import Codes, Samples, SpeechRequest
 
 torch.set_num_threads(1)
 SHORT = "It is a short text."
@@ -24,21 +29,24 @@ LONG = "It is a longer text, of which nothing can be said; but it goes on. And i
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_bundle(tmp_path_factory.mktemp("tiny"))
+    return write_tiny_bundle(tmp_path_factory.mktemp("tiny")).root
 
 
-@pytest.fixture
-async def engine(bundle: Path, tmp_path: Path) -> AsyncIterator[Engine]:
-    settings = Settings(
+def settings(bundle: Path, data: Path) -> Settings:
+    return Settings(
         model=str(bundle),
         dtype="float32",
         device="cpu",
-        data_dir=tmp_path,
+        data_dir=data,
         max_batch=8,
         phrase_cache_bytes=0,
         adjust_streams=False,
     )
-    engine = await Engine.load(settings)
+
+
+@pytest.fixture
+async def engine(bundle: Path, tmp_path: Path) -> AsyncIterator[Engine]:
+    engine = await Engine.load(settings(bundle, tmp_path))
     try:
         yield engine
     finally:
@@ -64,12 +72,65 @@ async def test_it_speaks_after_a_warm_up(engine: Engine) -> None:
 
 async def test_batched_with_others_a_request_sounds_as_alone(engine: Engine) -> None:
     requests = [SpeechRequest(text=SHORT, seed=seed) for seed in range(3)]
-    requests.append(SpeechRequest(text=SHORT, seed=0, voice="none"))
+    requests.append(SpeechRequest(text=SHORT, seed=0, voice="prompted"))
     alone = [await speak(engine, request) for request in requests]
     together = await asyncio.gather(*(speak(engine, request) for request in requests))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
     assert not np.array_equal(alone[0], alone[3])
+
+
+class Recorder:
+    """A stream decoder that keeps its codes."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.codes: list[Codes] = []
+
+    def push(self, codes: Codes) -> Samples:
+        self.codes.append(codes)
+        return self._decoder.push(codes)
+
+    def finish(self) -> Samples:
+        return self._decoder.finish()
+
+
+async def test_at_every_ramp_the_audio_is_that_of_its_codes(bundle: Path, tmp_path: Path) -> None:
+    """The same C0 whatever the pieces, and samples that equal one decode of all codes."""
+    chosen = settings(bundle, tmp_path)
+    opened, machinery = assemble(chosen)
+    recorders: list[Recorder] = []
+
+    def new_decoder() -> Recorder:
+        recorders.append(Recorder(machinery.new_decoder()))
+        return recorders[-1]
+
+    engine = Engine(opened, replace(machinery, new_decoder=new_decoder), chosen)
+    await engine.start()
+    try:
+        request = SpeechRequest(text=SHORT, seed=5, trim_silence=False)
+        for initial in (0.4, 1.2, 6.0):
+            samples = await speak(engine, replace(request, initial_seconds=initial))
+            codes = np.concatenate(recorders[-1].codes, axis=1)
+            whole = machinery.new_decoder()
+            expected = np.concatenate([whole.push(codes), whole.finish()])
+            np.testing.assert_allclose(samples, expected, atol=1e-4)
+            np.testing.assert_array_equal(codes[0], np.concatenate(recorders[0].codes, axis=1)[0])
+    finally:
+        await engine.close()
+    assert len(recorders[0].codes) > len(recorders[-1].codes)
+
+
+async def test_leaving_frees_the_real_modules(engine: Engine) -> None:
+    for taken in (0, 1):
+        async with engine.stream(SpeechRequest(text=LONG, seed=taken)) as stream:
+            iterator = aiter(stream)
+            for _ in range(taken):
+                await anext(iterator)
+        async with asyncio.timeout(60):
+            while any(m.running + m.waiting for m in engine.status().modules):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert engine.status().cancellations == 2
 
 
 async def test_the_event_loop_stays_free(
@@ -106,9 +167,6 @@ async def test_a_voice_made_of_a_recording_speaks(engine: Engine) -> None:
 
 
 def wave_file(samples: Samples, rate: int) -> bytes:
-    import io
-    import wave
-
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

@@ -27,7 +27,10 @@ from tontaube.errors import (
     UnknownVoice,
 )
 
-_PARAMS = {"text": "input"}  # where the wire's word differs from the domain's
+_PARAMS = {
+    "text": "input",
+    "audio": "audio_sample",
+}  # where the wire's word differs from the domain's
 
 
 @dataclass(frozen=True, slots=True)

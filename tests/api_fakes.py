@@ -265,9 +265,14 @@ async def serving(
     engine: FakeEngine, limits: Limits | None = None, **settings: object
 ) -> AsyncIterator[str]:
     """A real server on a loopback port, in this event loop; gives its address."""
-    config = uvicorn.Config(
-        app_of(engine, limits, **settings), port=0, log_level="critical", ws="websockets-sansio"
-    )
+    async with serving_app(app_of(engine, limits, **settings)) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving_app(app: FastAPI) -> AsyncIterator[str]:
+    """The same for any app."""
+    config = uvicorn.Config(app, port=0, log_level="critical", ws="websockets-sansio")
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     await until(lambda: server.started)

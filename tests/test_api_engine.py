@@ -53,7 +53,12 @@ def wav(pcm: bytes) -> bytes:
 @asynccontextmanager
 async def running(bundle: Path, data: Path) -> AsyncIterator[tuple[Engine, str]]:
     settings = Settings(
-        model=str(bundle), dtype="float32", device="cpu", data_dir=data, adjust_streams=False
+        model=str(bundle),
+        dtype="float32",
+        device="cpu",
+        data_dir=data,
+        adjust_streams=False,
+        ui=False,
     )
     engine = await Engine.load(settings)
     try:

@@ -52,6 +52,10 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
         health.router(service),
     ):
         app.include_router(router)
+    if settings.ui:
+        from api.ui import page  # heavy, and not everybody wants it
+
+        page.mount(app, service)
     # The last one added is the outermost.
     app.add_middleware(Gate, limits=limits)
     app.add_middleware(Records)

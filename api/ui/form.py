@@ -18,28 +18,27 @@ from api.service import Service
 Audio = tuple[int, npt.NDArray[np.int16]]  # sample rate, samples
 
 
-def add(app: FastAPI, service: Service) -> None:
-    """Put the form into the Blocks that are being built."""
-    _ = gr.I18n  # the keys below are looked up in the page's words
+def add(app: FastAPI, service: Service, say: gr.I18n) -> None:
+    """Put the form into the Blocks that are being built; ``say`` knows the page's words by key."""
     description = service.engine.description
-    with gr.Accordion(_say("form.title"), open=False, elem_id="plain-form"):
-        text = gr.Textbox(label=_say("field.text"), lines=3)
+    with gr.Accordion(say("form_title"), open=False, elem_id="plain-form"):
+        text = gr.Textbox(label=say("field_text"), lines=3)
         with gr.Row():
             voice = gr.Dropdown(
                 [(part.name, part.id) for part in description.voices],
                 value=description.default_voice,
-                label=_say("field.voice"),
+                label=say("field_voice"),
                 allow_custom_value=True,  # voices come and go
             )
             language = gr.Dropdown(
-                ["", *description.languages], value="", label=_say("field.language")
+                ["", *description.languages], value="", label=say("field_language")
             )
-            style = gr.Dropdown(["", *description.styles], value="", label=_say("field.style"))
-        speed = gr.Slider(0.25, 4.0, value=1.0, step=0.05, label=_say("field.speed"))
-        temperature = gr.Number(None, label=_say("field.temperature"))
-        seed = gr.Number(None, precision=0, label=_say("field.seed"))
-        button = gr.Button(_say("form.speak"))
-        audio = gr.Audio(label=_say("form.result"), format="wav", interactive=False)
+            style = gr.Dropdown(["", *description.styles], value="", label=say("field_style"))
+        speed = gr.Slider(0.25, 4.0, value=1.0, step=0.05, label=say("field_speed"))
+        temperature = gr.Number(None, label=say("field_temperature"))
+        seed = gr.Number(None, precision=0, label=say("field_seed"))
+        button = gr.Button(say("form_speak"))
+        audio = gr.Audio(label=say("form_result"), format="wav", interactive=False)
     button.click(
         _Speaker(app, service.sample_rate).speak,
         [text, voice, language, style, speed, temperature, seed],
@@ -49,10 +48,6 @@ def add(app: FastAPI, service: Service) -> None:
         concurrency_limit=None,
     )
 
-
-def _say(key: str) -> Any:
-    """A word of the page's tables, in the visitor's language."""
-    return gr.i18n(key) if hasattr(gr, "i18n") else key
 
 
 class _Speaker:

@@ -42,14 +42,15 @@ def mount(app: FastAPI, service: Service) -> None:
     async def home() -> RedirectResponse:
         return RedirectResponse(f"{PATH.lstrip('/')}/")
 
+    say = gr.I18n(**{language: words(language) for language in _LANGUAGES})
     app.mount(f"{PATH}/files", StaticFiles(directory=_HERE / "static"), name="page-files")
     gr.mount_gradio_app(
         app,
-        build(app, service),
+        build(app, service, say),
         PATH,
         theme=_theme(),
         head=_HEAD,
-        i18n=gr.I18n(**{language: words(language) for language in _LANGUAGES}),
+        i18n=say,
         footer_links=[],
         run_history=False,
         ssr_mode=False,
@@ -58,14 +59,14 @@ def mount(app: FastAPI, service: Service) -> None:
     )
 
 
-def build(app: FastAPI, service: Service) -> gr.Blocks:
+def build(app: FastAPI, service: Service, say: gr.I18n) -> gr.Blocks:
     """The Gradio app: our page in one HTML component, and below it Gradio's own small form.
 
     Its queue lets everything through: the engine's queue is the only one.
     """
     with gr.Blocks(title="Tontaube", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(markup(), apply_default_css=False, js_on_load=None, elem_id="page")
-        form.add(app, service)
+        form.add(app, service, say)
     blocks.queue(default_concurrency_limit=None, max_size=None)
     return blocks
 

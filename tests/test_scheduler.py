@@ -23,6 +23,7 @@ from tontaube.session import Limits, Session, Submission
 from tontaube.text import split
 from tontaube.types import AudioChunk, Segment, StageInput, StageJob
 from tontaube.urgency import (
+    RELAXED,
     ByDeadline,
     Playback,
     Policy,
@@ -145,16 +146,16 @@ def test_a_playback_counts_pauses() -> None:
 
 
 def test_who_comes_first() -> None:
-    policy, now = ByDeadline(guard=1.0, patience=3.0), 10.0
-    old, young, rich, poor = (Playback(a) for a in (9.0, 9.5, 1.0, 1.0))
+    policy, now = ByDeadline(imminent=0.5, guard=2.0, patience=3.0), 10.0
+    old, young, rich, poor, poorest = (Playback(a) for a in (9.0, 9.5, 1.0, 1.0, 1.0))
     rich.emit(9.0, 30.0)
-    poor.emit(9.0, 1.5)
-    order = sorted(
-        [(rich, 30.0), (young, 0.0), (poor, 1.5), (old, 0.0), (old, 2.0)],
-        key=lambda work: policy(work[0], work[1], now),
-    )
-    assert order == [(poor, 1.5), (old, 0.0), (young, 0.0), (old, 2.0), (rich, 30.0)]
-    assert policy(Playback(7.5), 0.0, now)[0] == 0.0  # it has waited long enough
+    poor.emit(9.0, 2.5)
+    poorest.emit(9.0, 1.2)
+    work = [(rich, 30.0), (poor, 2.5), (young, 0.0), (old, 0.0), (old, 0.5), (poorest, 1.2)]
+    order = sorted(work, key=lambda item: policy(*item, now))
+    assert order == [work[5], work[3], work[2], work[1], work[4], work[0]]
+    assert policy(rich, 30.0, now).level == RELAXED > policy(poor, 2.5, now).level
+    assert policy(Playback(7.4), 0.0, now).level == 0  # it has waited long enough
 
 
 async def test_new_streams_overtake_those_with_audio_ahead() -> None:
@@ -223,9 +224,9 @@ def test_no_stream_starves(arrivals: list[tuple[float, int]], streams: int, step
             assert b.held() == 0
             gaps = [later - earlier for r in b.readers for earlier, later in pairwise(r.times)]
             # At worst a listener's next piece is made after every other stream's, and no sooner
-            # than needed: when less than a second is left of what it has.
+            # than when its work stops being relaxed.
             longest = streams * 4 * (FRAMES + 1) * step
-            assert max(gaps, default=0.0) <= longest + max(2 * FRAMES * 0.08, 1.0)
+            assert max(gaps, default=0.0) <= 2 * longest + 2.0 + FRAMES * 0.08
 
     asyncio.run(run())
 

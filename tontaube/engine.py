@@ -19,12 +19,12 @@ from tontaube.cache import PhraseCache
 from tontaube.config import Settings
 from tontaube.dictation import Dictation
 from tontaube.errors import InvalidRequest, TontaubeError
-from tontaube.lanes import LaneStatus
 from tontaube.outbox import Outbox
 from tontaube.pipeline import Speech, in_order
 from tontaube.plan import Plan, Planner
 from tontaube.scheduler import Scheduler
 from tontaube.session import Limits, Session
+from tontaube.steps import LaneStatus
 from tontaube.stream import SpeechStream
 from tontaube.types import Codes, Samples, SpeechRequest
 from tontaube.voices import VoiceLibrary, VoiceStore

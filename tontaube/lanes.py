@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
-
-import numpy as np
 
 from tontaube.backend.base import StageModule
 from tontaube.errors import TontaubeError
+from tontaube.steps import LaneStatus, Steps
 from tontaube.types import StageJob, StageOutput
 from tontaube.urgency import Playback, Urgency
 
 T = TypeVar("T")
-_WINDOW = 512  # steps that statistics look back on
 
 
 class Work:
@@ -113,58 +112,6 @@ class Call(Work):
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
-@dataclass(frozen=True, slots=True)
-class LaneStatus:
-    """What can be seen of a module: sequences waiting and running, and its last steps."""
-
-    name: str
-    waiting: int
-    running: int
-    steps: int
-    step_seconds: float  # median
-    step_seconds_p99: float
-    batch: float  # mean
-    busy_seconds: float  # since the start
-
-
-@dataclass(slots=True)
-class Steps:
-    """The last steps' durations, batch sizes and frames; fixed memory, readable from any thread."""
-
-    count: int = 0
-    busy: float = 0.0
-    _seconds: np.ndarray[Any, np.dtype[np.float64]] = field(
-        default_factory=lambda: np.zeros(_WINDOW)
-    )
-    _batches: np.ndarray[Any, np.dtype[np.float64]] = field(
-        default_factory=lambda: np.zeros(_WINDOW)
-    )
-
-    def record(self, seconds: float, batch: int) -> None:
-        """Note one step of ``batch`` sequences."""
-        slot = self.count % _WINDOW
-        self._seconds[slot] = seconds
-        self._batches[slot] = batch
-        self.count += 1
-        self.busy += seconds
-
-    def quantile(self, q: float, last: int = _WINDOW) -> float:
-        """Of the step time over the ``last`` steps; 0 before the first."""
-        chosen = self._recent(self._seconds, last)
-        return float(np.quantile(chosen, q)) if chosen.size else 0.0
-
-    def mean_batch(self) -> float:
-        """Sequences a step; 0 before the first."""
-        chosen = self._recent(self._batches, _WINDOW)
-        return float(chosen.mean()) if chosen.size else 0.0
-
-    def _recent(
-        self, values: np.ndarray[Any, np.dtype[np.float64]], last: int
-    ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        count = min(self.count, last, _WINDOW)
-        return values[(self.count - 1 - np.arange(count)) % _WINDOW]
-
-
 class Lane(Protocol):
     """What the scheduler needs of a module."""
 
@@ -174,6 +121,10 @@ class Lane(Protocol):
     def urgency(self, rank: Rank) -> Urgency | None:
         """Of its most urgent work; None without work."""
 
+    @property
+    def load(self) -> float:
+        """How much a step would get done, in sequences."""
+
     def step(self, rank: Rank) -> int:
         """Do a step of the most urgent work and of all that fits beside it; the batch size."""
 
@@ -182,19 +133,6 @@ class Lane(Protocol):
 
     def status(self) -> LaneStatus:
         """Readable from any thread."""
-
-
-def _status(name: str, steps: Steps, waiting: int, running: int) -> LaneStatus:
-    return LaneStatus(
-        name=name,
-        waiting=waiting,
-        running=running,
-        steps=steps.count,
-        step_seconds=steps.quantile(0.5),
-        step_seconds_p99=steps.quantile(0.99),
-        batch=steps.mean_batch(),
-        busy_seconds=steps.busy,
-    )
 
 
 class StageLane:
@@ -226,6 +164,10 @@ class StageLane:
     def urgency(self, rank: Rank) -> Urgency | None:
         candidates = [rank(run) for runs in (self._waiting, self._running) for run in runs.values()]
         return min(candidates, default=None)
+
+    @property
+    def load(self) -> float:
+        return min(self._max_batch, len(self._waiting) + len(self._running))
 
     def step(self, rank: Rank) -> int:
         self._admit(rank)
@@ -262,12 +204,12 @@ class StageLane:
         self._running.clear()
 
     def status(self) -> LaneStatus:
-        return _status(self.name, self.steps, len(self._waiting), self._module.running)
+        return self.steps.status(self.name, len(self._waiting), self._module.running)
 
 
 def _as_number(urgency: Urgency) -> float:
-    """For modules that order their own queue: the first part decides, then the second."""
-    return urgency[0] * 1e6 + (urgency[1] if len(urgency) > 1 else 0.0)
+    """For modules that order their own queue."""
+    return urgency.level * 1e6 + urgency.moment
 
 
 class CallLane:
@@ -299,6 +241,11 @@ class CallLane:
     def urgency(self, rank: Rank) -> Urgency | None:
         return min(map(rank, self._waiting), default=None)
 
+    @property
+    def load(self) -> float:
+        """Calls do not get cheaper together: there is no reason to wait for more of them."""
+        return math.inf if self._waiting else 0.0
+
     def step(self, rank: Rank) -> int:
         call = min(self._waiting, key=rank)
         self._waiting.remove(call)
@@ -319,4 +266,4 @@ class CallLane:
         self._waiting.clear()
 
     def status(self) -> LaneStatus:
-        return _status(self.name, self.steps, len(self._waiting), 0)
+        return self.steps.status(self.name, len(self._waiting), 0)

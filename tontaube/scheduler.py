@@ -15,10 +15,11 @@ from typing import TypeVar
 from tontaube.admission import Admission
 from tontaube.backend.base import StageModule
 from tontaube.errors import Unavailable
-from tontaube.lanes import CallLane, Lane, LaneStatus, StageLane, Work
+from tontaube.lanes import CallLane, Lane, StageLane, Work
 from tontaube.outbox import Outbox
 from tontaube.session import Limits, Modules, Session, Submission
-from tontaube.urgency import ByDeadline, Playback, Policy, Urgency
+from tontaube.steps import LaneStatus
+from tontaube.urgency import RELAXED, ByDeadline, Playback, Policy, Urgency
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -119,6 +120,8 @@ class Scheduler:
             # On a tie the later lane: its work is closer to being heard.
             if urgency is not None and (best is None or urgency <= best):
                 chosen, best = lane, urgency
+        if best is not None and best.level >= RELAXED:
+            return max(reversed(self._lanes), key=lambda lane: lane.load)
         return chosen
 
     async def settle(self) -> None:

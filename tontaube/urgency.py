@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Urgency = tuple[float, ...]  # smaller is more urgent
+RELAXED = 3
+"""The level of work that can wait without anybody hearing it."""
+
+
+class Urgency(NamedTuple):
+    """Smaller is more urgent: by level, then by moment."""
+
+    level: int
+    moment: float
 
 
 @dataclass(slots=True)
@@ -47,30 +56,32 @@ stream."""
 class ByDeadline:
     """Streams without audio first, oldest first; then by the moment the listener runs dry.
 
-    A listener with less than ``guard`` seconds left goes first of all, and so does a stream that
-    has waited almost ``patience`` seconds for its first audio: among these the earliest deadline
-    wins. As every emission moves the emitter's deadline into the future, nothing waits for ever.
+    Only two things go before a new stream: a listener about to run dry, and a stream that has
+    waited for its first audio for too long; among these the earliest deadline wins. As every
+    emission moves its stream's deadline into the future, nothing waits for ever. Work that is not
+    needed for a while is RELAXED: it is done in the largest batches.
     """
 
-    guard: float = 1.0  # about the time it takes to make a piece
-    patience: float = 3.0
+    imminent: float = 0.5  # seconds before a listener runs dry in which nothing else matters
+    guard: float = 2.0  # about the time it takes to make a piece in company
+    patience: float = 3.0  # for first audio
 
     def __call__(self, playback: Playback, at: float, now: float) -> Urgency:
-        waiting = playback.origin is None
-        start = playback.arrival + self.patience if playback.origin is None else playback.origin
-        deadline = start + at
-        if deadline - now < self.guard:
-            return (0.0, deadline)
-        if waiting and at <= 0.0:
-            return (1.0, playback.arrival)
-        return (2.0, deadline)
+        started = playback.origin is not None
+        origin = playback.arrival + self.patience if playback.origin is None else playback.origin
+        deadline = origin + at
+        if deadline - now < self.imminent:
+            return Urgency(0, deadline)
+        if not started and at <= 0.0:
+            return Urgency(1, playback.arrival)
+        return Urgency(2 if deadline - now < self.guard else RELAXED, deadline)
 
 
 def first_come_first_served(playback: Playback, at: float, now: float) -> Urgency:
     """The order of arrival, whatever the listeners have: for comparison."""
-    return (playback.arrival, at)
+    return Urgency(0, playback.arrival)
 
 
 def two_levels(playback: Playback, at: float, now: float) -> Urgency:
     """Streams without audio before streams with some, each by arrival: for comparison."""
-    return (0.0 if playback.origin is None else 1.0, playback.arrival, at)
+    return Urgency(0 if playback.origin is None else 1, playback.arrival)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import sys
 
 import uvicorn
+from pydantic import ValidationError
 
 from api.server import create_app
 from tontaube.config import Settings
 from tontaube.engine import Engine
+from tontaube.errors import TontaubeError
 
 
 async def serve(settings: Settings) -> None:
@@ -32,11 +36,16 @@ async def serve(settings: Settings) -> None:
 
 def main() -> None:
     """The command ``python app.py``."""
-    settings = Settings()
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    asyncio.run(serve(settings))
+    try:
+        settings = Settings()
+        logging.basicConfig(
+            level=settings.log_level.upper(),
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        )
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve(settings))
+    except* (TontaubeError, ValidationError) as group:
+        sys.exit("\n".join(f"error: {error}" for error in group.exceptions))
 
 
 if __name__ == "__main__":

@@ -345,3 +345,32 @@ async def test_warm_up_makes_it_ready(tmp_path: Path) -> None:
         await r.engine.warm_up()
         assert r.engine.ready and r.stages[3].jobs
         assert r.engine.status().emitted_seconds > 0
+
+
+async def test_a_request_goes_on_where_another_ended(tmp_path: Path) -> None:
+    async with rig(tmp_path) as r:
+        async with r.engine.stream(replace(REQUEST, text="One two three.")) as stream:
+            await stream.samples()
+        before = stream.continuation
+        assert before is not None and before.text == "One two three."
+        frames = before.codes.shape[1]
+        request = replace(REQUEST, text="Four five six. Seven.", continues=before)
+        plain = await speak(r.engine, replace(request, continues=None))
+        jobs = [len(stage.jobs) for stage in r.stages]
+        async with r.engine.stream(request) as stream:
+            after = await stream.samples()
+        assert [segment.index for segment in stream.segments] == [1]
+        first = [stage.jobs[count] for stage, count in zip(r.stages, jobs, strict=True)]
+        vocabularies = fakes.grammar().vocabularies
+        for stage, job in enumerate(first):  # each sees the codes of before, and both markers
+            ids, own = list(job.input.ids), vocabularies[stage]
+            codes = list(own.code_ids(0, before.codes[0]))
+            start = ids.index(own.pad) + 1
+            assert ids[start : start + frames] == codes
+            assert ids[start + frames] == own.audio_split and own.text_split in ids
+        assert not np.array_equal(plain, after)
+        for codes in (before.codes[:3], before.codes[:, :0], before.codes + 10_000):
+            with pytest.raises(InvalidRequest) as raised:
+                await speak(r.engine, replace(request, continues=replace(before, codes=codes)))
+            assert raised.value.field == "continues"
+        await r.until(r.idle)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 
 from tontaube.config import Settings
 from tontaube.errors import TontaubeError
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level="DEBUG" if options.verbose else "WARNING")
     try:
         return int(options.command(options))
-    except TontaubeError as error:
+    except (TontaubeError, ValidationError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

@@ -6,15 +6,16 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from tontaube.types import AudioChunk
+from tontaube.types import AudioChunk, Continuation
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A stream as it was emitted, and how many frames it took."""
+    """A stream as it was emitted, how many frames it took, and its last segment."""
 
     chunks: tuple[AudioChunk, ...]
     frames: int
+    last: Continuation | None
 
     @property
     def bytes(self) -> int:

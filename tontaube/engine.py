@@ -135,7 +135,7 @@ class Engine:
         if plan.key is not None:
             phrase = self._phrases.get(plan.key)
             if phrase is not None:
-                return SpeechStream(plan, phrase, None, lambda: phrase.frames)
+                return SpeechStream(plan, phrase, None, phrase)
         return self._submit(plan, None)
 
     def _submit(self, plan: Plan, dictation: Dictation | None) -> SpeechStream:
@@ -150,7 +150,7 @@ class Engine:
             await speech.speak(texts, session)
 
         submission = self._scheduler.submit(work, outbox, plan.delivery.sample_rate)
-        return SpeechStream(plan, outbox, submission, lambda: speech.frames, self._phrases)
+        return SpeechStream(plan, outbox, submission, speech, self._phrases)
 
     async def _dictate(
         self,
@@ -161,6 +161,7 @@ class Engine:
     ) -> None:
         """Take pieces of text as they come; their segments count in the text as a whole."""
         length = 0
+        first = 1 if plan.reading.continues else 0
         error: Exception | None = None
         try:
             async for piece in text:
@@ -170,7 +171,7 @@ class Engine:
                 for segment in self._planner.segments(piece, plan.language, plan.normalize):
                     placed = replace(
                         segment,
-                        index=len(stream.segments),
+                        index=first + len(stream.segments),
                         start=length + segment.start,
                         end=length + segment.end,
                         last=False,

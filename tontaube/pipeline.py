@@ -21,7 +21,7 @@ from tontaube.stages.ports import Models
 from tontaube.stages.quality import FRAMES_PER_SECOND, expected_frames
 from tontaube.stages.reading import Reading
 from tontaube.stages.semantic import Piece, Ramp, Texts, Writer
-from tontaube.types import STREAMS, Codes, Samples, Segment
+from tontaube.types import STREAMS, Codes, Continuation, Samples, Segment
 
 _WRITTEN_AHEAD = 4  # pieces that CB0 may be ahead of CB1
 _REFINED_AHEAD = 2  # pieces in refinement beside the one that is voiced next
@@ -73,6 +73,8 @@ class Speech:
         )
         self.frames = 0
         """Frames that were refined and given to the decoder."""
+        self.last: Continuation | None = None
+        """The segment that is spoken now, as far as its codes are known."""
 
     async def speak(self, texts: Texts, models: Models) -> None:
         """Emit all of it. Raises what went wrong first; cancelling leaves no job behind."""
@@ -126,10 +128,11 @@ class Speech:
         """C0..C3 → samples → chunks."""
         while (item := await refined.get()) is not None:
             piece, task = item
-            codes = (await task)[:, piece.known :]
+            codes = await task
+            self.last = Continuation(piece.segment.text, codes)
             self._expect(piece)
             at = self._seconds(piece.offset + piece.known)
-            await self._decode(codes, models, at)
+            await self._decode(codes[:, piece.known :], models, at)
         if not self.frames:
             raise GenerationFailed("there was nothing to speak")
         if self._delivery.trailing_silence:

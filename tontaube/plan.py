@@ -17,7 +17,7 @@ from tontaube.pipeline import Delivery
 from tontaube.stages.quality import FRAMES_PER_SECOND
 from tontaube.stages.reading import Grammar, Reading
 from tontaube.text import split
-from tontaube.types import Sampling, Segment, SpeechRequest, Voice
+from tontaube.types import STREAMS, Codes, Continuation, Sampling, Segment, SpeechRequest, Voice
 
 T = TypeVar("T")
 _SEEDS = 2**63
@@ -57,6 +57,9 @@ class Planner:
             segments = self.segments(request.text, language, request.normalize)
             if not segments:
                 raise InvalidRequest("there is nothing to speak in the text", "text")
+        if request.continues is not None:
+            self._check_continuation(request.continues)
+            segments = tuple(replace(segment, index=segment.index + 1) for segment in segments)
         reading = self._reading(request, voice, (language, style))
         delivery = self._delivery(request)
         key = None
@@ -114,7 +117,23 @@ class Planner:
             semantic=semantic,
             acoustic=acoustic,
             tries=self._settings.tries or defaults.tries,
+            continues=request.continues,
         )
+
+    def _check_continuation(self, given: Continuation) -> None:
+        description = self._grammar.description
+        sizes = np.array(self._grammar.vocabularies[-1].sizes)
+        codes = given.codes
+        if codes.ndim != 2 or codes.shape[0] != STREAMS or (codes < 0).any():
+            raise InvalidRequest(f"its codes must be [{STREAMS}, frames]", "continues")
+        if not 0 < codes.shape[1] <= description.sampling.max_frames:
+            limit = description.sampling.max_frames
+            raise InvalidRequest(f"it must have 1 to {limit} frames", "continues")
+        if (codes >= sizes[:, None]).any():
+            raise InvalidRequest("its codes are not this model's", "continues")
+        if not 0 < len(given.text) <= description.segmentation.max_characters:
+            limit = description.segmentation.max_characters
+            raise InvalidRequest(f"its text must have 1 to {limit} characters", "continues")
 
     def _delivery(self, request: SpeechRequest) -> Delivery:
         streaming = self._grammar.description.streaming
@@ -134,13 +153,19 @@ class Planner:
 
     def _key(self, segments: tuple[Segment, ...], reading: Reading, delivery: Delivery) -> str:
         description = self._grammar.description
-        voice = hashlib.sha256(np.ascontiguousarray(reading.voice.codes).tobytes()).hexdigest()
+        voice = _digest(reading.voice.codes)
+        before = reading.continues
         parts = (
+            (before.text, _digest(before.codes)) if before else None,
             (description.id, description.revision, voice, reading.control),
             (reading.semantic, reading.acoustic, reading.tries),
             (segments, delivery),
         )
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _digest(codes: Codes) -> str:
+    return hashlib.sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()
 
 
 def _given(value: T | None, default: T) -> T:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tontaube.cache import Phrase, PhraseCache
 from tontaube.outbox import Outbox
 from tontaube.plan import Plan
 from tontaube.session import Submission
-from tontaube.types import STREAMS, AudioChunk, Samples, Segment, Voice
+from tontaube.types import STREAMS, AudioChunk, Continuation, Samples, Segment, Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,15 @@ class Spoken:
     samples: int
 
 
+class Progress(Protocol):
+    """What the pipeline, or a kept phrase, tells of itself."""
+
+    @property
+    def frames(self) -> int: ...
+    @property
+    def last(self) -> Continuation | None: ...
+
+
 class SpeechStream:
     """Iterate once. Leaving the engine's context ends it, wherever it is."""
 
@@ -39,15 +49,15 @@ class SpeechStream:
         plan: Plan,
         source: Outbox | Phrase,
         submission: Submission | None,
-        frames: Callable[[], int],
+        progress: Progress,
         cache: PhraseCache | None = None,
     ) -> None:
-        """``source``: where chunks come from; ``frames``: how many were made of codes so far;
-        ``cache``: where to keep the phrase if it will be the same the next time."""
+        """``source``: where chunks come from; ``cache``: where to keep the phrase if it will be the
+        same the next time."""
         self._plan = plan
         self._source = source
         self._submission = submission
-        self._frames = frames
+        self._progress = progress
         self._spoken = Spoken(0, 0)
         self._cache = cache if plan.key is not None else None
         self.segments: list[Segment] = list(plan.segments)
@@ -79,7 +89,12 @@ class SpeechStream:
     def usage(self) -> Usage:
         """So far."""
         characters = sum(len(segment.text) for segment in self.segments)
-        return Usage(characters, STREAMS * self._frames())
+        return Usage(characters, STREAMS * self._progress.frames)
+
+    @property
+    def continuation(self) -> Continuation | None:
+        """For a request that is to go on where this one ends; complete after the last chunk."""
+        return self._progress.last
 
     def spoken(self) -> Spoken:
         """Of the audio taken so far."""
@@ -100,7 +115,8 @@ class SpeechStream:
                         self._cache, kept = None, []
                 yield arrived
             if self._cache is not None and self._plan.key is not None:
-                self._cache.put(self._plan.key, Phrase(tuple(kept), self._frames()))
+                phrase = Phrase(tuple(kept), self._progress.frames, self._progress.last)
+                self._cache.put(self._plan.key, phrase)
         self.complete = True
 
     async def samples(self) -> Samples:

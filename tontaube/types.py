@@ -19,12 +19,21 @@ Samples = npt.NDArray[np.float32]  # [samples], 24 kHz mono, about -1..1
 STREAMS = 4  # C0 semantic, C1..C3 acoustic (report, section 3.1)
 
 
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Speech to go on from: the text and the codes ``[4, T]`` of its last segment."""
+
+    text: str
+    codes: Codes = field(repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechRequest:
     """What somebody wants to hear. ``None`` means: the voice's or the bundle's default.
 
     ``speed`` changes the tempo at the same pitch; ``initial_seconds`` is the length of the first
-    piece that is refined and emitted while the rest is still being written.
+    piece that is refined and emitted while the rest is still being written; ``continues`` is what
+    was said before, to go on in the same manner.
     """
 
     text: str
@@ -40,6 +49,7 @@ class SpeechRequest:
     speed: float = 1.0
     normalize: bool = True
     trim_silence: bool = True
+    continues: Continuation | None = None
 
 
 @dataclass(frozen=True, slots=True)

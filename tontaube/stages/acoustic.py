@@ -7,6 +7,7 @@ which the codes known already stand at the beginning of the target row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,24 +29,52 @@ def acoustic_job(
     """The job of CB{k}, k = len(lower), that completes its row.
 
     ``lower``: C0..C{k-1} of the segment from its first frame, all equally long; ``target``: the
-    beginning of Ck that is known. The job gives exactly the missing codes.
+    beginning of Ck that is known. The job gives exactly the missing codes. The first segment of a
+    request that continues another sees that one before it, if the stage's context has room.
     """
     stage = len(lower)
-    grammar = reading.grammar
-    rows = Rows(
-        stage=stage,
-        prompt=reading.prompt(stage),
+    missing = len(lower[0]) - len(target)
+    rows = _rows(reading, segment, lower, target)
+    vocabulary = reading.grammar.vocabularies[stage]
+    written = lay_out(rows, vocabulary)
+    if reading.continues is not None and segment.index == 1:
+        longer = lay_out(_after(reading, rows), vocabulary)
+        if len(longer.ids) + missing <= reading.grammar.description.context_tokens[stage]:
+            written = longer
+    return StageJob(
+        id=job_id,
+        input=written,
+        max_codes=missing,
+        sampling=reading.sampling(stage, segment.index, len(target)),
+    )
+
+
+def _rows(
+    reading: Reading, segment: Segment, lower: Sequence[Sequence[int]], target: Sequence[int]
+) -> Rows:
+    return Rows(
+        stage=len(lower),
+        prompt=reading.prompt(len(lower)),
         control=reading.control,
-        text=[grammar.tokenizer.characters(boundary_text(segment))],
+        text=[reading.grammar.tokenizer.characters(boundary_text(segment))],
         c0=[lower[0]],
         lower=lower[1:],
         target=target,
     )
-    return StageJob(
-        id=job_id,
-        input=lay_out(rows, grammar.vocabularies[stage]),
-        max_codes=len(lower[0]) - len(target),
-        sampling=reading.sampling(stage, segment.index, len(target)),
+
+
+def _after(reading: Reading, rows: Rows) -> Rows:
+    """``rows`` with what the request continues put before them: a chunk of its own in text and C0,
+    without a marker in the rows above (report, appendix A)."""
+    assert reading.continues is not None and reading.before is not None
+    text = reading.grammar.tokenizer.characters(boundary_text(reading.before))
+    before = [row.tolist() for row in reading.continues.codes]
+    return replace(
+        rows,
+        text=[text, *rows.text],
+        c0=[before[0], *rows.c0],
+        lower=[[*old, *row] for old, row in zip(before[1:], rows.lower, strict=False)],
+        target=[*before[rows.stage], *rows.target],
     )
 
 

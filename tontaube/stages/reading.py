@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tontaube.bundle import Description
 from tontaube.layout import truncate_prompt
 from tontaube.tokens import TextTokenizer, Vocabulary
-from tontaube.types import Codes, Sampling, Voice
+from tontaube.types import Codes, Continuation, Sampling, Segment, Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,13 @@ class Reading:
     semantic: Sampling
     acoustic: Sampling
     tries: int
+    continues: Continuation | None = None
+
+    @property
+    def before(self) -> Segment | None:
+        """What was said before this request, as a segment: the one with index 0 (so that the
+        request's own begin with 1)."""
+        return Segment(0, self.continues.text, 0, 0, last=False) if self.continues else None
 
     def prompt(self, stage: int) -> Codes:
         """The reference codes [stage + 1, P] that CB{stage} reads; P may be 0."""

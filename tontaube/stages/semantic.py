@@ -136,8 +136,9 @@ class Writer:
 
     async def write(self, texts: Texts, models: Models, hand_on: HandOn) -> None:
         """Hand on the pieces of all segments, in order. Raises GenerationFailed."""
-        previous: Segment | None = None
-        c0: tuple[int, ...] = ()
+        previous = self._reading.before
+        continues = self._reading.continues
+        c0: tuple[int, ...] = tuple(continues.codes[0].tolist()) if continues else ()
         async for segment, following in texts:
             c0 = await self._segment(Window(segment, previous, c0, following), models, hand_on)
             previous = segment

@@ -1,1 +1,1 @@
-"""The browser page: a Gradio app whose parts are our own HTML and JavaScript over the public API."""
+"""The browser page: a Gradio app whose parts are our own HTML and JavaScript over the API."""

@@ -1,4 +1,4 @@
-"""Gradio's own form: the fallback for browsers without our player, and what ``gradio_client`` calls.
+"""Gradio's own form: the fallback where our player does not run, and what ``gradio_client`` calls.
 
 It asks the API like any other client, in the same process: the same key, limits, queue and log.
 """
@@ -49,7 +49,6 @@ def add(app: FastAPI, service: Service, say: gr.I18n) -> None:
     )
 
 
-
 class _Speaker:
     """The form's way to the API."""
 
@@ -57,7 +56,7 @@ class _Speaker:
         self._app = app
         self._sample_rate = sample_rate
 
-    async def speak(
+    async def speak(  # noqa: PLR0913 - a Gradio endpoint takes its fields one by one
         self,
         text: str,
         voice: str | None = None,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gradio as gr
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
+from fastapi.responses import FileResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from api.service import Service
@@ -22,12 +22,15 @@ _HERE = Path(__file__).parent
 _PARTS = ("header", "speak", "compare", "clone", "longtext", "status", "footer")
 _LANGUAGES = ("en", "de")
 _UPLOAD_BYTES = 64 * 2**10  # nothing of ours is uploaded through Gradio
-_HEAD = """
-<link rel="stylesheet" href="./files/style.css">
-<link rel="stylesheet" href="./files/panels.css">
-<link rel="icon" type="image/svg+xml" href="./files/mark.svg">
-<script type="module" src="./files/main.js"></script>
-"""
+_STYLES = ("style", "controls", "speak", "compare", "clone", "longtext", "status")
+_HEAD = "
+".join(
+    (
+        *(f'<link rel="stylesheet" href="./files/{name}.css">' for name in _STYLES),
+        '<link rel="icon" type="image/svg+xml" href="./files/mark.svg">',
+        '<script type="module" src="./files/main.js"></script>',
+    )
+)
 
 
 def mount(app: FastAPI, service: Service) -> None:
@@ -41,6 +44,10 @@ def mount(app: FastAPI, service: Service) -> None:
     @app.get("/", include_in_schema=False)
     async def home() -> RedirectResponse:
         return RedirectResponse(f"{PATH.lstrip('/')}/")
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> FileResponse:
+        return FileResponse(_HERE / "static" / "mark.svg")
 
     say = gr.I18n(**{language: words(language) for language in _LANGUAGES})
     app.mount(f"{PATH}/files", StaticFiles(directory=_HERE / "static"), name="page-files")
@@ -64,6 +71,7 @@ def build(app: FastAPI, service: Service, say: gr.I18n) -> gr.Blocks:
 
     Its queue lets everything through: the engine's queue is the only one.
     """
+    blocks: gr.Blocks
     with gr.Blocks(title="Tontaube", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(markup(), apply_default_css=False, js_on_load=None, elem_id="page")
         form.add(app, service, say)

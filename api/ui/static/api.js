@@ -36,9 +36,11 @@ export const useKeyDialog = (ask) => (askForKey = ask);
 
 /**
  * Send a request. `json` or `form` make it a POST unless `method` says otherwise; `id` is its name
- * in the server's queue. Throws Refusal, and AbortError when `signal` fires.
+ * in the server's queue; `keepalive` lets it outlive the page. Throws Refusal, and AbortError when
+ * `signal` fires.
  */
-export async function request(path, { json, form, method, signal, id } = {}) {
+export async function request(path, options = {}) {
+  const { json, form, method, signal, id, keepalive } = options;
   const headers = {};
   if (json !== undefined) headers["content-type"] = "application/json";
   if (id) headers["x-request-id"] = id;
@@ -51,6 +53,7 @@ export async function request(path, { json, form, method, signal, id } = {}) {
       headers,
       body,
       signal,
+      keepalive,
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -58,7 +61,7 @@ export async function request(path, { json, form, method, signal, id } = {}) {
   }
   if (answer.ok) return answer;
   if (answer.status === 401 && (await askForKey())) {
-    return request(path, { json, form, method, signal, id });
+    return request(path, options);
   }
   throw await refusal(answer);
 }

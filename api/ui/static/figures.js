@@ -3,16 +3,18 @@
 import { number, t } from "./text.js";
 
 /** 1st, 2nd … in the visitor's language. */
-function ordinal(position) {
+export function ordinal(position) {
   if (t("locale") !== "en") return `${position}.`;
   const kind = new Intl.PluralRules("en", { type: "ordinal" }).select(position);
   return position + { one: "st", two: "nd", few: "rd", other: "th" }[kind];
 }
 
-/** Say it in `element`; errors come with what to do. */
-export function describe(element, speech) {
+/** Say it in `element`; errors come with what to do. `brief`: where there is little room. */
+export function describe(element, speech, { brief = false } = {}) {
   element.dataset.state = speech?.state ?? "idle";
-  element.replaceChildren(...sentence(speech));
+  const sounds = brief && speech?.track.length && speech.state !== "failed";
+  const words = sounds ? [`${number(speech.track.seconds, 1)} s`] : sentence(speech);
+  element.replaceChildren(...words);
 }
 
 function sentence(speech) {

@@ -2,9 +2,13 @@
 
 import { address, apiKey, request, useKeyDialog } from "./api.js";
 import { choices } from "./choices.js";
-import { initSpeak } from "./speak.js";
+import { initClone } from "./clone.js";
+import { initCompare } from "./compare.js";
+import { initLongText } from "./longtext.js";
 import { copy } from "./page.js";
 import { player } from "./player.js";
+import { initSpeak } from "./speak.js";
+import { initStatus } from "./status.js";
 import { loadTexts, t, translate } from "./text.js";
 
 const HEALTH = 5_000; // ms between two looks
@@ -132,6 +136,10 @@ async function begin() {
   initHealth(root);
   await loadChoices();
   initSpeak(language);
+  initCompare();
+  initClone();
+  initLongText();
+  initStatus();
   root.dataset.state = "ready";
 }
 

@@ -23,7 +23,11 @@ class Settings(BaseSettings):
     """What the operator decides. Times are in seconds, sizes in the unit their name ends in."""
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, frozen=True, extra="forbid", env_ignore_empty=True
+        env_prefix=_PREFIX,
+        frozen=True,
+        extra="forbid",
+        env_ignore_empty=True,
+        hide_input_in_errors=True,  # it may hold a key
     )
 
     # The model and where it runs

@@ -23,8 +23,7 @@ _PARTS = ("header", "speak", "compare", "clone", "longtext", "status", "footer")
 _LANGUAGES = ("en", "de")
 _UPLOAD_BYTES = 64 * 2**10  # nothing of ours is uploaded through Gradio
 _STYLES = ("style", "controls", "speak", "compare", "clone", "longtext", "status")
-_HEAD = "
-".join(
+_HEAD = "\n".join(
     (
         *(f'<link rel="stylesheet" href="./files/{name}.css">' for name in _STYLES),
         '<link rel="icon" type="image/svg+xml" href="./files/mark.svg">',

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -31,6 +32,9 @@ class Encoder(Protocol):
 
     def finish(self) -> bytes:
         """The rest of the file: the codec's tail and the container's trailer."""
+
+    def close(self) -> None:
+        """Free the codec, whether finished or not; waits for a call made in another thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,9 @@ class PcmEncoder:
     def finish(self) -> bytes:
         return b""
 
+    def close(self) -> None:
+        pass
+
 
 class WavEncoder:
     """RIFF around PCM. Streamed, both size fields say 0xFFFFFFFF: "until the end"."""
@@ -110,6 +117,9 @@ class WavEncoder:
         if self._whole:
             return self._header(len(self._held)) + bytes(self._held)
         return b"" if self._begun else self._header(None)
+
+    def close(self) -> None:
+        self._held.clear()
 
     def _header(self, size: int | None) -> bytes:
         rate, sample_bytes = self._sample_rate, 2
@@ -153,6 +163,7 @@ class ContainerEncoder:
     def __init__(self, audio_format: AudioFormat, sample_rate: int, whole: bool = False) -> None:
         self._sample_rate = sample_rate
         self._encoded = 0
+        self._using = threading.Lock()  # the codec: a cancelled call goes on in its thread
         self._pipe = None if whole else _Pipe()
         self._file = io.BytesIO()
         options = {} if whole else dict(audio_format.streamed_options)
@@ -167,16 +178,23 @@ class ContainerEncoder:
 
     def encode(self, samples: Samples) -> bytes:
         values = np.frombuffer(pcm16(samples), "<i2")
-        for begin in range(0, len(values), _PIECE):
-            piece = values[begin : begin + _PIECE]
-            frame = av.AudioFrame.from_ndarray(piece[np.newaxis], format="s16", layout="mono")
-            frame.sample_rate = self._sample_rate
-            frame.pts = self._encoded
-            self._encoded += len(piece)
-            self._container.mux(self._stream.encode(frame))
-        return self._pipe.take() if self._pipe else b""
+        with self._using:
+            for begin in range(0, len(values), _PIECE):
+                piece = values[begin : begin + _PIECE]
+                frame = av.AudioFrame.from_ndarray(piece[np.newaxis], format="s16", layout="mono")
+                frame.sample_rate = self._sample_rate
+                frame.pts = self._encoded
+                self._encoded += len(piece)
+                self._container.mux(self._stream.encode(frame))
+            return self._pipe.take() if self._pipe else b""
 
     def finish(self) -> bytes:
-        self._container.mux(self._stream.encode(None))
-        self._container.close()
-        return self._pipe.take() if self._pipe else self._file.getvalue()
+        with self._using:
+            self._container.mux(self._stream.encode(None))
+            self._container.close()
+            return self._pipe.take() if self._pipe else self._file.getvalue()
+
+    def close(self) -> None:
+        # The garbage collector would do it as well, but too late: it does not see FFmpeg's buffers.
+        with self._using:
+            self._container.close()

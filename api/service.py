@@ -91,29 +91,39 @@ class Job:
 async def speak(service: Service, job: Job, delivery: Delivery, meter: Meter) -> None:
     """Generate, encode and deliver one request; cancelling it frees everything.
 
+    The last bytes leave when everything is free already: a server reports the end of an answer in
+    the same words as a client that went away.
+    """
+    try:
+        async with service.engine.stream(job.request) as stream:
+            meter.voice = stream.voice.id
+            tail = await _encode(service, job, stream, delivery, meter)
+    except Exception as error:
+        meter.outcome = "failed"
+        await delivery.failed(error)
+        return
+    await delivery.end(tail, stream)
+
+
+async def _encode(
+    service: Service, job: Job, stream: SpeechStream, delivery: Delivery, meter: Meter
+) -> bytes:
+    """Deliver all but the last bytes, which it returns.
+
     Encoding is done in threads: it would hold up everyone's event loop.
     """
-    async with service.engine.stream(job.request) as stream:
-        meter.voice = stream.voice.id
-        meter.queue_position = lambda: stream.queue_position
-        delivery.begin(stream)
-        encoder = await asyncio.to_thread(
-            open_encoder, job.encoding, service.sample_rate, job.whole
-        )
-        try:
-            async for chunk in stream:
-                data = await asyncio.to_thread(encoder.encode, chunk.samples)
-                meter.emitted(len(chunk.samples))
-                await delivery.piece(chunk, data)
-                meter.sent()
-            if meter.samples == 0:
-                raise GenerationFailed("the model gave no audio for this text")
-        except Exception as error:
-            await delivery.failed(error)
-            meter.outcome = "failed"
-            return
-        tail = await asyncio.to_thread(encoder.finish)
-        await delivery.end(tail, stream)
+    encoder = await asyncio.to_thread(open_encoder, job.encoding, service.sample_rate, job.whole)
+    try:
+        async for chunk in stream:
+            data = await asyncio.to_thread(encoder.encode, chunk.samples)
+            meter.emitted(len(chunk.samples))
+            await delivery.piece(chunk, data)
+            meter.sent()
+        if meter.samples == 0:
+            raise GenerationFailed("the model gave no audio for this text")
+        return await asyncio.to_thread(encoder.finish)
+    finally:
+        await asyncio.to_thread(encoder.close)
 
 
 def note(record: Record, meter: Meter, job: Job, service: Service) -> None:

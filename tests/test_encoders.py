@@ -92,6 +92,19 @@ def test_the_first_bytes_come_early(name: str) -> None:
     assert len(decoded(name, first)) > 4_800
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_closing_is_possible_at_any_moment(name: str) -> None:
+    for pieces in (0, 1):
+        encoder = open_encoder(name, RATE)
+        for _ in range(pieces):
+            encoder.encode(tone(1_000))
+        encoder.close()
+        encoder.close()
+    finished = open_encoder(name, RATE, whole=True)
+    finished.finish()
+    finished.close()
+
+
 def test_wav_sizes() -> None:
     samples = tone(1_000)
     streamed, whole = encoded("wav", samples, [10]), encoded("wav", samples, [10], whole=True)

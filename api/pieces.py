@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tontaube.text import Segmenter
+from tontaube.text.segments import Segmenter
 
 
 class Pieces:

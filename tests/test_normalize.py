@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tontaube.bundle import Segmentation
 from tontaube.errors import InvalidRequest
-from tontaube.normalize import READABLE, normalize
-from tontaube.readings import READINGS
-from tontaube.text import split
+from tontaube.text.normalize import READABLE, normalize
+from tontaube.text.readings import READINGS
+from tontaube.text.segments import split
 
 LANGUAGES = tuple(READINGS)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests import fakes
 from tontaube.errors import GenerationFailed
 from tontaube.pipeline import Delivery, Speech, in_order
-from tontaube.text import split
+from tontaube.text.segments import split
 from tontaube.types import AudioChunk, Codes, Samples, StageJob
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tontaube.audio.chunks import Chunker
+from tontaube.audio.silence import LeadingSilence
 from tontaube.bundle import SamplingDefaults, Silence
-from tontaube.chunks import Chunker
-from tontaube.silence import LeadingSilence
 from tontaube.stages.quality import Verdict, expected_frames, frame_cap, judge, judge_beginning
 from tontaube.types import Samples, Segment
 

@@ -14,15 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import fakes
-from tontaube.admission import Admission, StreamLimit
 from tontaube.errors import Busy, InvalidRequest, TontaubeError, Unavailable
-from tontaube.outbox import Outbox
 from tontaube.pipeline import Delivery, Speech, in_order
-from tontaube.scheduler import Scheduler
-from tontaube.session import Limits, Session, Submission
-from tontaube.text import split
-from tontaube.types import AudioChunk, Segment, StageInput, StageJob
-from tontaube.urgency import (
+from tontaube.scheduling.admission import Admission, StreamLimit
+from tontaube.scheduling.outbox import Outbox
+from tontaube.scheduling.scheduler import Scheduler
+from tontaube.scheduling.session import Limits, Session, Submission
+from tontaube.scheduling.urgency import (
     RELAXED,
     ByDeadline,
     Playback,
@@ -30,6 +28,8 @@ from tontaube.urgency import (
     first_come_first_served,
     two_levels,
 )
+from tontaube.text.segments import split
+from tontaube.types import AudioChunk, Segment, StageInput, StageJob
 
 GRAMMAR = fakes.grammar()
 TEXT = "One two three four, five six seven. Eight nine ten eleven twelve! Thirteen, fourteen it is."

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tontaube.audio.tempo import Tempo
 from tontaube.errors import InvalidRequest
-from tontaube.tempo import Tempo
 from tontaube.types import Samples
 
 RATE = 24_000

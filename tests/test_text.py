@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tontaube.bundle import Segmentation
-from tontaube.text import ENDS, Segmenter, boundary_text, lookahead, sanitize, split
-from tontaube.traced import Traced
+from tontaube.text.segments import ENDS, Segmenter, boundary_text, lookahead, sanitize, split
+from tontaube.text.traced import Traced
 
 RELEASED = Segmentation()
 SMALL = Segmentation(max_characters=16, lookahead=5)

@@ -12,23 +12,23 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from tontaube.admission import Admission, StreamLimit
 from tontaube.assembly import Machinery, assemble
 from tontaube.bundle import Bundle, Description
 from tontaube.cache import PhraseCache
 from tontaube.config import Settings
 from tontaube.dictation import Dictation
 from tontaube.errors import InvalidRequest, TontaubeError
-from tontaube.outbox import Outbox
 from tontaube.pipeline import Speech, in_order
 from tontaube.plan import Plan, Planner
-from tontaube.scheduler import Scheduler
-from tontaube.session import Limits, Session
-from tontaube.steps import LaneStatus
+from tontaube.scheduling.admission import Admission, StreamLimit
+from tontaube.scheduling.outbox import Outbox
+from tontaube.scheduling.scheduler import Scheduler
+from tontaube.scheduling.session import Limits, Session
+from tontaube.scheduling.steps import LaneStatus
+from tontaube.scheduling.worker import Worker
 from tontaube.stream import SpeechStream
 from tontaube.types import Codes, Samples, SpeechRequest
 from tontaube.voices import VoiceLibrary, VoiceStore
-from tontaube.worker import Worker
 
 log = logging.getLogger(__name__)
 

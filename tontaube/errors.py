@@ -1,13 +1,13 @@
 """Everything Tontaube raises on purpose. One table in ``api`` turns it into HTTP.
 
-    TontaubeError
-    ├── InvalidRequest     a value in the request is wrong: names the field and the fix
-    │   └── UnknownVoice   the voice is not there: lists those that are
-    ├── Busy               no room in the queue: says when to retry
-    ├── DeadlineExceeded   the request waited or ran too long
-    ├── GenerationFailed   the model gave nothing usable after all its tries
-    ├── BundleError        files of a model bundle are missing, damaged or do not fit together
-    └── Unavailable        a capability is not installed or not there on this machine
+TontaubeError
+├── InvalidRequest     a value in the request is wrong: names the field and the fix
+│   └── UnknownVoice   the voice is not there: lists those that are
+├── Busy               no room in the queue: says when to retry
+├── DeadlineExceeded   the request waited or ran too long
+├── GenerationFailed   the model gave nothing usable after all its tries
+├── BundleError        files of a model bundle are missing, damaged or do not fit together
+└── Unavailable        a capability is not installed or not there on this machine
 """
 
 from __future__ import annotations

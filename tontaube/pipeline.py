@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tontaube.chunks import Chunker
+from tontaube.audio.chunks import Chunker
 from tontaube.errors import GenerationFailed
 from tontaube.stages.acoustic import refine
 from tontaube.stages.ports import Models

@@ -12,11 +12,11 @@ import numpy as np
 
 from tontaube.config import Settings
 from tontaube.errors import BundleError, InvalidRequest
-from tontaube.normalize import normalize
 from tontaube.pipeline import Delivery
 from tontaube.stages.quality import FRAMES_PER_SECOND
 from tontaube.stages.reading import Grammar, Reading
-from tontaube.text import split
+from tontaube.text.normalize import normalize
+from tontaube.text.segments import split
 from tontaube.types import STREAMS, Codes, Continuation, Sampling, Segment, SpeechRequest, Voice
 
 T = TypeVar("T")

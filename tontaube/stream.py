@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from tontaube.cache import Phrase, PhraseCache
-from tontaube.outbox import Outbox
 from tontaube.plan import Plan
-from tontaube.session import Submission
+from tontaube.scheduling.outbox import Outbox
+from tontaube.scheduling.session import Submission
 from tontaube.types import STREAMS, AudioChunk, Continuation, Samples, Segment, Voice
 
 

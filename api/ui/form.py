@@ -58,6 +58,7 @@ class _Speaker:
 
     async def speak(  # noqa: PLR0913 - a Gradio endpoint takes its fields one by one
         self,
+        request: gr.Request,
         text: str,
         voice: str | None = None,
         language: str | None = None,
@@ -65,8 +66,6 @@ class _Speaker:
         speed: float = 1.0,
         temperature: float | None = None,
         seed: int | None = None,
-        *,
-        request: gr.Request,
     ) -> Audio:
         """Raises gr.Error with the API's own words."""
         body = {

@@ -46,5 +46,7 @@ class SpectralCodec:
         self, codes: Tensor, window: Window, state: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Codes int64 [streams, T] → kept samples float32 [n] and the phase to go on with."""
-        audio, phase = self._decoder.decode_window(self._network.latents(codes[None]), window, state)
+        audio, phase = self._decoder.decode_window(
+            self._network.latents(codes[None]), window, state
+        )
         return audio[0], phase

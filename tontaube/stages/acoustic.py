@@ -15,7 +15,7 @@ from tontaube.layout import Rows, lay_out
 from tontaube.stages.ports import Models
 from tontaube.stages.reading import Reading
 from tontaube.stages.semantic import Piece
-from tontaube.text import boundary_text
+from tontaube.text.segments import boundary_text
 from tontaube.types import STREAMS, Codes, Segment, StageJob
 
 

@@ -15,7 +15,7 @@ from tontaube.layout import Rows, lay_out
 from tontaube.stages.ports import Models, Run
 from tontaube.stages.quality import Verdict, expected_frames, frame_cap, judge, judge_beginning
 from tontaube.stages.reading import Reading
-from tontaube.text import boundary_text, lookahead
+from tontaube.text.segments import boundary_text, lookahead
 from tontaube.types import Segment, StageJob
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,11 @@ def _codec(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig
     from tontaube.train import codec
 
-    codec.train(args.run / "corpus", args.run / "codec", SpectralConfig(), codec.Plan(args.minutes))
+    corpus, trained = args.run / "corpus", args.run / "codec"
+    if args.polish:
+        codec.polish(corpus, trained, args.run / "decoder", SpectralConfig(), args.minutes)
+    else:
+        codec.train(corpus, trained, SpectralConfig(), codec.Plan(args.minutes))
 
 
 def _codes(args: argparse.Namespace) -> None:
@@ -53,9 +57,7 @@ def _stage(args: argparse.Namespace) -> None:
     from tontaube.train.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
-    config = recipe.stage_config(
-        args.stage, recipe.SHAPES[args.stage], tokenizer, SpectralConfig()
-    )
+    config = recipe.stage_config(args.stage, recipe.SHAPES[args.stage], tokenizer, SpectralConfig())
     codes = args.run / ("codes-semantic" if args.stage == 0 else "codes")
     plan = stages.Plan(args.minutes, args.tokens)
     stages.train(config, TextTokenizer(tokenizer), codes, args.run / f"cb{args.stage}", plan)
@@ -89,6 +91,7 @@ def main() -> None:
     step.add_argument("--part", default="0/1", help="i/n: this process takes every n-th shard")
     step = commands.add_parser("codec", parents=[common], help="train the codec")
     step.add_argument("--minutes", type=float, default=60)
+    step.add_argument("--polish", action="store_true", help="only the decoder; codes are final")
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
     step.add_argument("--semantic", action="store_true", help="only C0, once it is frozen")
     step = commands.add_parser("stage", parents=[common], help="train CB0..CB3")

@@ -1,7 +1,8 @@
 """Trains the spectral DualCodec on a corpus: reconstruction, phonemes in C0, pitch, commitment.
 
 What makes C0 (content encoder and semantic VQ) is annealed first and then frozen, so that CB0's
-training can start while the rest of the codec goes on.
+training can start while the rest of the codec goes on; when all codes are final, the decoder alone
+can be polished while CB1..CB3 train.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tontaube.codec.spectral import STEP, STEPS, SpectralDecoder, pulse_train
 from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, read
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES, PITCH_RATE, VOICED_ABOVE
+from tontaube.types import STREAMS
 
 PER_FRAME = 4  # phoneme labels a frame
 BATCH, CROP = 12, 12  # utterances; frames of each that are decoded
@@ -112,6 +114,12 @@ def make_batch(items: list[Item], rng: random.Random) -> Batch:
     return Batch(audio, labels, target, *stacked, torch.tensor(crops))
 
 
+def crops(x: Tensor, first: Tensor) -> Tensor:
+    """CROP frames of each row of [B, D, T] from its own first frame on."""
+    frames = (first[:, None] + torch.arange(CROP))[:, None]
+    return torch.gather(x, 2, frames.expand(-1, x.shape[1], -1))
+
+
 def magnitude(spectrum: Tensor) -> Tensor:
     """|spectrum|; three times faster than ``abs`` of a complex tensor, and smooth at zero."""
     return (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
@@ -163,11 +171,18 @@ class CodecTraining(nn.Module):
         parts = (self.codec.convnext_encoder, quantizer.in_proj, quantizer.codebook)
         return [p for part in parts for p in part.parameters()]
 
+    def polish(self, batch: Batch) -> dict[str, Tensor]:
+        """The losses that the decoder answers for, given final codes of all streams."""
+        features = self.features(batch.audio)
+        with torch.no_grad():
+            codes = self.codec.encode(features, features, STREAMS)
+            latents = crops(self.codec.latents(codes), batch.crops)
+        return self._decoder_losses(latents, batch)
+
     def forward(self, batch: Batch, depth: int, frozen: bool = False) -> dict[str, Tensor]:
         """All losses of a step, by name; ``depth`` acoustic streams take part; ``frozen``: C0 is
         final."""
-        codec, decoder = self.codec, self.codec.dac.decoder
-        assert isinstance(decoder, SpectralDecoder)
+        codec = self.codec
         features = self.features(batch.audio)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             with torch.set_grad_enabled(not frozen):
@@ -176,18 +191,23 @@ class CodecTraining(nn.Module):
             semantic = codec.convnext_decoder(quantized)
             logits = self.classifier(semantic)
             rest = codec.dac.encoder(features) - semantic
-            frames = (batch.crops[:, None] + torch.arange(CROP))[:, None]
-            latents, rest = (
-                torch.gather(x, 2, frames.expand(-1, x.shape[1], -1)) for x in (semantic, rest)
-            )
+            latents, rest = crops(semantic, batch.crops), crops(rest, batch.crops)
             for quantizing in self.quantizing[1 : 1 + depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
+        losses = self._decoder_losses(latents, batch)
+        losses["vq"] = commitment.float()
+        losses["ph"] = self._phoneme_loss(logits.float(), batch.labels)
+        return losses
+
+    def _decoder_losses(self, latents: Tensor, batch: Batch) -> dict[str, Tensor]:
+        decoder = self.codec.dac.decoder
+        assert isinstance(decoder, SpectralDecoder)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
             filter_ = decoder.filter(latents)
         noise = self._draw_noise(filter_.noise.shape)
         audio, harmonic = decoder.shape(decoder.spectra(batch.pulses), filter_, noise)
-        losses = {"rec": self.reconstruction(audio, batch.target), "vq": commitment.float()}
-        losses["ph"] = self._phoneme_loss(logits.float(), batch.labels)
+        losses = {"rec": self.reconstruction(audio, batch.target)}
         voiced = (batch.pitch > VOICED_ABOVE).float()
         distance = (torch.log(filter_.pitch / batch.pitch.clamp(min=VOICED_ABOVE))).abs()
         losses["f0"] = (voiced * distance).sum() / voiced.sum().clamp(min=1)
@@ -259,6 +279,32 @@ def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> Dua
             used = int((model.quantizing[0].usage > 0.01).sum())
             progress.log("train", used=used, **{n: v.item() for n, v in losses.items()})
     return codec
+
+
+def polish(corpus: Path, trained: Path, folder: Path, config: SpectralConfig, minutes: float
+           ) -> None:  # fmt: skip
+    """Go on with the decoder alone, from the checkpoint in ``trained``; codes stay as they are."""
+    rng = random.Random()
+    model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
+    saved = torch.load(trained / "checkpoint.pt", weights_only=True)
+    model.load_state_dict(saved["model"])
+    parameters = list(model.codec.dac.decoder.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=PEAK, betas=(0.8, 0.99), fused=True)
+    progress = Progress(folder, minutes, {"model": model, "optimizer": optimizer})
+    items = usable(corpus, HELD_OUT)
+    while progress.running:
+        for group in optimizer.param_groups:
+            group["lr"] = 0.7 * PEAK * cosine(progress.fraction, progress.step)
+        first = rng.randrange(len(items) - BATCH)
+        losses = model.polish(make_batch(items[first : first + BATCH], rng))
+        total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        progress.advance()
+        if progress.step % 100 == 0:
+            progress.log("polish", **{n: v.item() for n, v in losses.items()})
 
 
 def build_optimizer(model: CodecTraining) -> torch.optim.AdamW:

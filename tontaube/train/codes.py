@@ -56,18 +56,20 @@ def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: i
             mel = features(torch.from_numpy(audio))
             for item, codes in zip(batch, codec.encode(mel, mel, streams), strict=True):
                 parts.append(codes.short().numpy())
-                entries.append([item.id, item.text, item.language, item.style, item.speaker, length])
+                entries.append(
+                    [item.id, item.text, item.language, item.style, item.speaker, length]
+                )
     np.save(target.with_suffix(".npy"), np.concatenate(parts, 1))
     target.write_text(json.dumps(entries), "utf-8")
 
 
-def load(folder: Path) -> list[CodedItem]:
-    """What ``extract`` wrote so far, in the corpus' order."""
+def load(folder: Path, streams: int = STREAMS) -> list[CodedItem]:
+    """What ``extract`` wrote so far, in the corpus' order, with the first ``streams`` streams."""
     items = []
     for index in sorted(folder.glob("*.json")):
         codes = np.load(index.with_suffix(".npy")).astype(np.int64)
         at = 0
         for *labels, length in json.loads(index.read_text("utf-8")):
-            items.append(CodedItem(*labels, codes=codes[:, at : at + length]))
+            items.append(CodedItem(*labels, codes=codes[:streams, at : at + length]))
             at += length
     return sorted(items, key=lambda item: item.id)

@@ -57,4 +57,7 @@ def build(lines: list[str], folder: Path, part: int = 0, parts: int = 1) -> None
             )
         writer.close()
         rate = seconds / (time.monotonic() - started)
-        print(f"{first + SHARD} of {len(lines)}: {seconds / 3600:.1f} h, {rate:.0f}x real time", flush=True)
+        print(
+            f"{first + SHARD} of {len(lines)}: {seconds / 3600:.1f} h, {rate:.0f}x real time",
+            flush=True,
+        )

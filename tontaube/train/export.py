@@ -94,7 +94,8 @@ def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
 def codec_weights(run: Path, dtype: torch.dtype = torch.float16) -> dict[str, torch.Tensor]:
     """The codec of a run, without what only training needs; quantizers stay in float32, because
     codes must not change."""
-    saved = _checkpoint(run / "codec")["model"]
+    polished = (run / "decoder" / "checkpoint.pt").exists()
+    saved = _checkpoint(run / ("decoder" if polished else "codec"))["model"]
     return {
         name.removeprefix("codec."): (
             tensor if "quantizers" in name else tensor.to(dtype)
@@ -114,9 +115,7 @@ def load_codec(run: Path) -> torch.nn.Module:
 def write_voices(items: list[CodedItem], folder: Path) -> tuple[VoicePart, ...]:
     """The model's own voice, without a prompt."""
     del items, folder
-    return (
-        VoicePart(id="heart", name="Heart", language="english", style="conversational"),
-    )
+    return (VoicePart(id="heart", name="Heart", language="english", style="conversational"),)
 
 
 def find_silence(items: list[Item], coded: list[CodedItem]) -> Silence:

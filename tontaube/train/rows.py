@@ -90,9 +90,7 @@ class RowMaker:
                 break
             chosen.append(other)
             size += 1 + len(other.text)
-        return Chunk(
-            " ".join(i.text for i in chosen), np.concatenate([i.codes for i in chosen], 1)
-        )
+        return Chunk(" ".join(i.text for i in chosen), np.concatenate([i.codes for i in chosen], 1))
 
     def _other(self, item: CodedItem) -> CodedItem:
         return self._rng.choice(self._by_kind[item.language, item.style, item.speaker])

@@ -123,15 +123,18 @@ class Data:
     def _maker(self, items: list[CodedItem], seed: int) -> RowMaker:
         return RowMaker(self._config, self._tokenizer, items, self._plan.longest, seed)
 
+    def _items(self) -> list[CodedItem]:
+        return load(self._codes, self._config.target_codebook + 1)
+
     def held_out(self) -> list[Batch]:
         """Always the same batches of the corpus' first items."""
-        items = load(self._codes)[:HELD_OUT]
+        items = self._items()[:HELD_OUT]
         maker = self._maker(items, seed=0)
         return _cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
-            items = load(self._codes)[HELD_OUT:]
+            items = self._items()[HELD_OUT:]
             print(f"{len(items)} sentences", flush=True)
             maker = self._maker(items, self._rng.randrange(1 << 30))
             for _ in range(REFRESH):

@@ -20,18 +20,27 @@ ACRONYM = re.compile(r"[A-Z]{2,}")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 SKIPPED_FORTUNES = {"ascii-art", "translate-me"}
 
-ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen " \
+ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen".split()
+)
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-MONTHS = "January February March April May June July August September October November " \
-    "December".split()
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth " \
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
     "thirteenth fourteenth fifteenth twentieth thirtieth".split()
+)
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-NAMES = "Anna Ben Clara David Emma Frank Grace Henry Isabel Jack Kate Leo Maria Noah Olivia Peter " \
+NAMES = (
+    "Anna Ben Clara David Emma Frank Grace Henry Isabel Jack Kate Leo Maria Noah Olivia Peter "
     "Rosa Samuel Tina Victor Wendy Alice Robert Susan Thomas Laura Martin Julia George Helen".split()
-PLACES = "Berlin London Paris Madrid Rome Vienna Boston Chicago Dublin Oslo Prague Lisbon Sydney " \
+)
+PLACES = (
+    "Berlin London Paris Madrid Rome Vienna Boston Chicago Dublin Oslo Prague Lisbon Sydney "
     "Toronto Zurich Hamburg Denver Houston Kyoto Cairo".split()
+)
 SHORT = (
     "Hi. Hello. Hello! Hi there. Yes. No. Okay. Thanks. Thank you. Thank you! Please. Sorry. Sure. "
     "Maybe. Stop. Wait. Really? Why? How? When? What? Who? Where? Right. Good. Great! Goodbye. Bye. "
@@ -128,10 +137,14 @@ def templates(count: int, seed: int = 2) -> Iterator[str]:
     patterns = (
         lambda: f"{number(some())}.",
         lambda: f"It costs {number(some())} dollars and {number(rng.randrange(100))} cents.",
-        lambda: f"On {pick(DAYS)}, the {pick(ORDINALS)} of {pick(MONTHS)}, {pick(NAMES)} left for "
-        f"{pick(PLACES)}.",
-        lambda: f"The train to {pick(PLACES)} leaves at {number(rng.randint(1, 12))} "
-        f"{number(rng.randint(10, 59))} in the {pick(['morning', 'evening', 'afternoon'])}.",
+        lambda: (
+            f"On {pick(DAYS)}, the {pick(ORDINALS)} of {pick(MONTHS)}, {pick(NAMES)} left for "
+            f"{pick(PLACES)}."
+        ),
+        lambda: (
+            f"The train to {pick(PLACES)} leaves at {number(rng.randint(1, 12))} "
+            f"{number(rng.randint(10, 59))} in the {pick(['morning', 'evening', 'afternoon'])}."
+        ),
         lambda: f"{pick(NAMES)} is {number(rng.randint(2, 99))} years old.",
         lambda: f"In nineteen {number(rng.randint(10, 99))} the city had {number(some())} people.",
         lambda: f"Has {pick(NAMES)} met {pick(NAMES)} in {pick(PLACES)}?",

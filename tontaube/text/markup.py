@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from tontaube.traced import Traced
+from tontaube.text.traced import Traced
 
 LETTERS = "A-Za-zÀ-ÖØ-öø-ÿĀ-ſ"  # what the seven languages are written with
 MARKS = ".,!?;:'\"()\\-¿¡"

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tontaube.admission import Admission
 from tontaube.errors import DeadlineExceeded, TontaubeError
-from tontaube.lanes import CallLane, StageLane, StageRun
-from tontaube.outbox import Outbox
+from tontaube.scheduling.admission import Admission
+from tontaube.scheduling.lanes import CallLane, StageLane, StageRun
+from tontaube.scheduling.outbox import Outbox
+from tontaube.scheduling.urgency import Playback
 from tontaube.types import AudioChunk, StageJob
-from tontaube.urgency import Playback
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """The words of German."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 GERMAN = Reading(
     number_language="de",

@@ -7,8 +7,8 @@ import re
 from num2words import num2words  # type: ignore[import-untyped]
 
 from tontaube.errors import InvalidRequest
-from tontaube.readings import READINGS
-from tontaube.readings.base import Noun
+from tontaube.text.readings import READINGS
+from tontaube.text.readings.base import Noun
 
 _LONGEST = 15  # digits read as one number; longer ones are read digit by digit
 _SHORTEST_NOUN = 3  # shorter words after a number are no nouns: "uno de", "um a"

@@ -1,6 +1,6 @@
 """The words of Dutch."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 DUTCH = Reading(
     number_language="nl",

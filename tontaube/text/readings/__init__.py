@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tontaube.readings.base import Reading
-from tontaube.readings.dutch import DUTCH
-from tontaube.readings.english import ENGLISH
-from tontaube.readings.french import FRENCH
-from tontaube.readings.german import GERMAN
-from tontaube.readings.italian import ITALIAN
-from tontaube.readings.portuguese import PORTUGUESE
-from tontaube.readings.spanish import SPANISH
+from tontaube.text.readings.base import Reading
+from tontaube.text.readings.dutch import DUTCH
+from tontaube.text.readings.english import ENGLISH
+from tontaube.text.readings.french import FRENCH
+from tontaube.text.readings.german import GERMAN
+from tontaube.text.readings.italian import ITALIAN
+from tontaube.text.readings.portuguese import PORTUGUESE
+from tontaube.text.readings.spanish import SPANISH
 
 READINGS: Mapping[str, Reading] = MappingProxyType(
     {

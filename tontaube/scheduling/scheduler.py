@@ -12,14 +12,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from tontaube.admission import Admission
 from tontaube.backend.base import StageModule
 from tontaube.errors import Unavailable
-from tontaube.lanes import CallLane, Lane, StageLane, Work
-from tontaube.outbox import Outbox
-from tontaube.session import Limits, Modules, Session, Submission
-from tontaube.steps import LaneStatus
-from tontaube.urgency import RELAXED, ByDeadline, Playback, Policy, Urgency
+from tontaube.scheduling.admission import Admission
+from tontaube.scheduling.lanes import CallLane, Lane, StageLane, Work
+from tontaube.scheduling.outbox import Outbox
+from tontaube.scheduling.session import Limits, Modules, Session, Submission
+from tontaube.scheduling.steps import LaneStatus
+from tontaube.scheduling.urgency import RELAXED, ByDeadline, Playback, Policy, Urgency
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from tontaube.silence import LeadingSilence
-from tontaube.tempo import Tempo
+from tontaube.audio.silence import LeadingSilence
+from tontaube.audio.tempo import Tempo
 from tontaube.types import AudioChunk, Samples, Segment
 
 

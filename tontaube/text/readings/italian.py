@@ -1,6 +1,6 @@
 """The words of Italian."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 ITALIAN = Reading(
     number_language="it",

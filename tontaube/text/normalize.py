@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tontaube.markup import LETTERS, MARKS, plain
-from tontaube.measures import Measures
-from tontaube.numerals import Numerals
-from tontaube.traced import Traced
+from tontaube.text.markup import LETTERS, MARKS, plain
+from tontaube.text.measures import Measures
+from tontaube.text.numerals import Numerals
+from tontaube.text.traced import Traced
 
 READABLE = re.compile(rf"[{LETTERS}{MARKS} \n]*")
 

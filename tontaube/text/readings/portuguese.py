@@ -1,6 +1,6 @@
 """The words of Portuguese."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 PORTUGUESE = Reading(
     number_language="pt_BR",

@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from tontaube.backend.base import StageModule
 from tontaube.errors import TontaubeError
-from tontaube.steps import LaneStatus, Steps
+from tontaube.scheduling.steps import LaneStatus, Steps
+from tontaube.scheduling.urgency import Playback, Urgency
 from tontaube.types import StageJob, StageOutput
-from tontaube.urgency import Playback, Urgency
 
 T = TypeVar("T")
 

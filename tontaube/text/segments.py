@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tontaube.bundle import Segmentation
-from tontaube.traced import Traced
+from tontaube.text.traced import Traced
 from tontaube.types import Segment
 
 ENDS = ".!?;:,"  # one priority class: there is no separate sentence and comma pass

@@ -1,6 +1,6 @@
 """The words of English."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 ENGLISH = Reading(
     number_language="en",

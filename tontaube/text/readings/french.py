@@ -1,6 +1,6 @@
 """The words of French."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 FRENCH = Reading(
     number_language="fr",

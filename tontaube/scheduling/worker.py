@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from tontaube.scheduler import Scheduler
+from tontaube.scheduling.scheduler import Scheduler
 
 
 class Worker:

@@ -1,6 +1,6 @@
 """The words of Spanish."""
 
-from tontaube.readings.base import Noun, Reading, nouns, table
+from tontaube.text.readings.base import Noun, Reading, nouns, table
 
 SPANISH = Reading(
     number_language="es",

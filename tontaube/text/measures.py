@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tontaube.numerals import Numerals
-from tontaube.readings.base import Noun
-from tontaube.traced import Traced
+from tontaube.text.numerals import Numerals
+from tontaube.text.readings.base import Noun
+from tontaube.text.traced import Traced
 
 _ISO_DATE = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
 _DATE = re.compile(r"(?<![\w./-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?!\w|[./-]\d)")

@@ -54,7 +54,7 @@ class SpeechRequest:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A text chunk of a request: its stripped text and its character range in the request's text."""
+    """A text chunk of a request: its stripped text, and its range in the request's text."""
 
     index: int
     text: str
@@ -93,8 +93,8 @@ class StageJob:
     """One sequence for one stage. Codes count in head order: CB0's head has two rows more than its
     codebook, ``end_of_speech`` = size and ``audio_split`` = size + 1; both end the job.
 
-    ``bias`` is added to the logits of the given codes; before ``min_codes`` codes the two structural
-    ones are masked. A job ends at ``max_codes`` at the latest.
+    ``bias`` is added to the logits of the given codes; before ``min_codes`` codes the two
+    structural ones are masked. A job ends at ``max_codes`` at the latest.
     """
 
     id: str

@@ -11,7 +11,10 @@ class StageModule(Protocol):
     """One stage (CB0..CB3), stepped by the scheduler's thread; every step is one batch."""
 
     def add(self, job: StageJob) -> None:
-        """Admit a job; it takes part from the next step on. Raises InvalidRequest if it can never fit."""
+        """Admit a job; it takes part from the next step on.
+
+        Raises InvalidRequest if it can never fit.
+        """
 
     def step(self) -> list[StageOutput]:
         """Advance every running job by at least one code (or a piece of its prefill)."""

@@ -85,7 +85,11 @@ def teacher_audio(texts: list[str], style: str) -> dict[str, Samples]:
 
     teacher = Hibari()
     spoken = {text: teacher(text, STYLES[style], seed=0) for text in texts}
-    return {t: u.samples.astype(np.float32) / 32768 for t, u in spoken.items() if u is not None}
+    return {
+        text: np.divide(u.samples, 32768, dtype=np.float32)
+        for text, u in spoken.items()
+        if u is not None
+    }
 
 
 def through_codec(model: str, audio: dict[str, Samples], streams: int = 4) -> dict[str, Samples]:

@@ -1,4 +1,4 @@
-"""Layers that both codec families share: weight-normed convolution, ConvNeXt block, factorized VQ."""
+"""Layers that both codec families share: normed convolution, ConvNeXt block, factorized VQ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class WeightNormConv1d(nn.Module):
     @property
     def weight(self) -> Tensor:
         """The effective kernel [outputs, inputs, kernel]."""
-        return self.weight_v * (self.weight_g / self.weight_v.norm(dim=(1, 2), keepdim=True))
+        norm: Tensor = self.weight_v.norm(dim=(1, 2), keepdim=True)
+        return self.weight_v * (self.weight_g / norm)
 
     def forward(self, x: Tensor) -> Tensor:  # [B, inputs, T] -> [B, outputs, T']
         return F.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation)
@@ -54,7 +55,8 @@ class ConvNeXtBlock(nn.Module):
         y = self.pwconv2(F.gelu(self.pwconv1(self.norm(y))))
         if self.gamma is not None:
             y = y * self.gamma
-        return x + y.transpose(1, 2)
+        out: Tensor = x + y.transpose(1, 2)
+        return out
 
 
 class VectorQuantizer(nn.Module):
@@ -76,7 +78,8 @@ class VectorQuantizer(nn.Module):
 
     def decode(self, codes: Tensor) -> Tensor:
         """Codes int64 [B, T] → latents [B, D, T]."""
-        return self.out_proj(self.codebook(codes).transpose(1, 2))
+        out: Tensor = self.out_proj(self.codebook(codes).transpose(1, 2))
+        return out
 
 
 class ResidualVectorQuantizer(nn.Module):
@@ -86,10 +89,15 @@ class ResidualVectorQuantizer(nn.Module):
         super().__init__()
         self.quantizers = nn.ModuleList(VectorQuantizer(dim, size, code_dim) for size in sizes)
 
+    @property
+    def stack(self) -> list[VectorQuantizer]:
+        """The quantizers, first to last."""
+        return [q for q in self.quantizers if isinstance(q, VectorQuantizer)]
+
     def encode(self, x: Tensor, streams: int | None = None) -> Tensor:
         """Latents [B, D, T] → codes int64 [B, streams, T]."""
         codes = []
-        for quantizer in list(self.quantizers)[:streams]:
+        for quantizer in self.stack[:streams]:
             code = quantizer.encode(x)
             x = x - quantizer.decode(code)
             codes.append(code)
@@ -98,5 +106,5 @@ class ResidualVectorQuantizer(nn.Module):
     def decode(self, codes: Tensor) -> Tensor:
         """Codes int64 [B, n, T] → summed latents [B, D, T]; n may be smaller than the stack."""
         return torch.stack(
-            [q.decode(c) for q, c in zip(self.quantizers, codes.unbind(1), strict=False)]
+            [q.decode(c) for q, c in zip(self.stack, codes.unbind(1), strict=False)]
         ).sum(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from num2words import num2words  # type: ignore[import-untyped]
+from num2words import num2words
 
 from tontaube.errors import InvalidRequest
 from tontaube.text.readings import READINGS

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import VectorQuantizer
-from tontaube.codec.logmel import LogMel, mel_filters
-from tontaube.codec.spectral import STEP, STEPS, SpectralDecoder, pulse_train
+from tontaube.codec.logmel import STEP, LogMel, mel_filters
+from tontaube.codec.spectral import STEPS, SpectralDecoder, pulse_train
 from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, read
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES, PITCH_RATE, VOICED_ABOVE
@@ -110,8 +110,8 @@ def make_batch(items: list[Item], rng: random.Random) -> Batch:
         steps = item.pitch_at(SAMPLE_RATE / STEP, item.frames * STEPS)
         pitch.append(steps[crop * STEPS : (crop + CROP) * STEPS])
     target = torch.stack([audio[i, c * HOP : (c + CROP) * HOP] for i, c in enumerate(crops)])
-    stacked = [torch.from_numpy(np.stack(x).astype(np.float32)) for x in (pulses, pitch)]
-    return Batch(audio, labels, target, *stacked, torch.tensor(crops))
+    source, curve = (torch.from_numpy(np.stack(x).astype(np.float32)) for x in (pulses, pitch))
+    return Batch(audio, labels, target, source, curve, torch.tensor(crops))
 
 
 def crops(x: Tensor, first: Tensor) -> Tensor:
@@ -156,20 +156,23 @@ class CodecTraining(nn.Module):
         self.features = LogMel()
         self.classifier = nn.Conv1d(latent, PER_FRAME * phonemes, 1)
         self.phonemes = phonemes
-        quantizers = [*codec.semantic_vq.quantizers, *codec.dac.quantizer.quantizers]
-        self.quantizing = nn.ModuleList(
-            Quantizing(q) for q in quantizers if isinstance(q, VectorQuantizer)
-        )
+        quantizers = [*codec.semantic_vq.stack, *codec.dac.quantizer.stack]
+        self.quantizing = nn.ModuleList(Quantizing(q) for q in quantizers)
         self.reconstruction = Reconstruction()
         generator = torch.Generator().manual_seed(1)
         self._noise = torch.randn(2, 1 << 23, generator=generator) * 0.5**0.5
 
     def semantic_parameters(self) -> list[nn.Parameter]:
         """What C0 depends on."""
-        quantizer = self.codec.semantic_vq.quantizers[0]
-        assert isinstance(quantizer, VectorQuantizer)
+        quantizer = self.codec.semantic_vq.stack[0]
         parts = (self.codec.convnext_encoder, quantizer.in_proj, quantizer.codebook)
         return [p for part in parts for p in part.parameters()]
+
+    def codes_in_use(self) -> int:
+        """How many C0 codes were used lately."""
+        c0 = self.quantizing[0]
+        assert isinstance(c0, Quantizing)
+        return int((c0.usage > 0.01).sum())
 
     def polish(self, batch: Batch) -> dict[str, Tensor]:
         """The losses that the decoder answers for, given final codes of all streams."""
@@ -271,12 +274,12 @@ def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> Dua
         losses = model(batch, rng.choice(DEPTHS), frozen=early == 1.0)
         total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
         optimizer.zero_grad()
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         progress.advance()
         if progress.step % 100 == 0:
-            used = int((model.quantizing[0].usage > 0.01).sum())
+            used = model.codes_in_use()
             progress.log("train", used=used, **{n: v.item() for n, v in losses.items()})
     return codec
 
@@ -299,7 +302,7 @@ def polish(corpus: Path, trained: Path, folder: Path, config: SpectralConfig, mi
         losses = model.polish(make_batch(items[first : first + BATCH], rng))
         total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
         optimizer.zero_grad()
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         progress.advance()

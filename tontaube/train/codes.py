@@ -56,9 +56,8 @@ def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: i
             mel = features(torch.from_numpy(audio))
             for item, codes in zip(batch, codec.encode(mel, mel, streams), strict=True):
                 parts.append(codes.short().numpy())
-                entries.append(
-                    [item.id, item.text, item.language, item.style, item.speaker, length]
-                )
+                labels = [item.id, item.text, item.language, item.style, item.speaker]
+                entries.append([*labels, length])
     np.save(target.with_suffix(".npy"), np.concatenate(parts, 1))
     target.write_text(json.dumps(entries), "utf-8")
 
@@ -69,7 +68,8 @@ def load(folder: Path, streams: int = STREAMS) -> list[CodedItem]:
     for index in sorted(folder.glob("*.json")):
         codes = np.load(index.with_suffix(".npy")).astype(np.int64)
         at = 0
-        for *labels, length in json.loads(index.read_text("utf-8")):
-            items.append(CodedItem(*labels, codes=codes[:streams, at : at + length]))
+        for id_, text, language, style, speaker, length in json.loads(index.read_text("utf-8")):
+            part = codes[:streams, at : at + length]
+            items.append(CodedItem(id_, text, language, style, speaker, part))
             at += length
     return sorted(items, key=lambda item: item.id)

@@ -38,13 +38,17 @@ class Item:
         """Phoneme ids int64 [frames, per_frame], one for each 20 ms quarter of a frame."""
         seconds = (np.arange(self.frames * per_frame) + 0.5) * HOP / SAMPLE_RATE / per_frame
         index = np.minimum((seconds * PHONEME_RATE).astype(int), len(self.phonemes) - 1)
-        return self.phonemes[index].astype(np.int64).reshape(-1, per_frame)
+        labels: npt.NDArray[np.int64] = self.phonemes[index].astype(np.int64)
+        return labels.reshape(-1, per_frame)
 
     def pitch_at(self, rate: float, count: int) -> npt.NDArray[np.float32]:
         """Pitch in Hz at the centres of ``count`` intervals of 1/rate seconds."""
         centres = (np.arange(count) + 0.5) / rate * PITCH_RATE - 0.5
         curve = self.pitch.astype(np.float32)
-        return np.interp(centres, np.arange(len(curve)), curve).astype(np.float32)
+        pitch: npt.NDArray[np.float32] = np.interp(centres, np.arange(len(curve)), curve).astype(
+            np.float32
+        )
+        return pitch
 
 
 class ShardWriter:

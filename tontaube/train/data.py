@@ -57,7 +57,5 @@ def build(lines: list[str], folder: Path, part: int = 0, parts: int = 1) -> None
             )
         writer.close()
         rate = seconds / (time.monotonic() - started)
-        print(
-            f"{first + SHARD} of {len(lines)}: {seconds / 3600:.1f} h, {rate:.0f}x real time",
-            flush=True,
-        )
+        done = f"{first + SHARD} of {len(lines)}"
+        print(f"{done}: {seconds / 3600:.1f} h, {rate:.0f}x real time", flush=True)

@@ -22,30 +22,31 @@ SKIPPED_FORTUNES = {"ascii-art", "translate-me"}
 
 ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen".split()
-)
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+    "January February March April May June July August September October November December"
+).split()
 ORDINALS = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth twentieth thirtieth".split()
-)
+    "thirteenth fourteenth fifteenth twentieth thirtieth"
+).split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 NAMES = (
-    "Anna Ben Clara David Emma Frank Grace Henry Isabel Jack Kate Leo Maria Noah Olivia Peter "
-    "Rosa Samuel Tina Victor Wendy Alice Robert Susan Thomas Laura Martin Julia George Helen".split()
-)
+    "Anna Ben Clara David Emma Frank Grace Henry Isabel Jack Kate Leo Maria Noah Olivia "
+    "Peter Rosa Samuel Tina Victor Wendy Alice Robert Susan Thomas Laura Martin Julia George Helen"
+).split()
 PLACES = (
     "Berlin London Paris Madrid Rome Vienna Boston Chicago Dublin Oslo Prague Lisbon Sydney "
-    "Toronto Zurich Hamburg Denver Houston Kyoto Cairo".split()
-)
+    "Toronto Zurich Hamburg Denver Houston Kyoto Cairo"
+).split()
 SHORT = (
-    "Hi. Hello. Hello! Hi there. Yes. No. Okay. Thanks. Thank you. Thank you! Please. Sorry. Sure. "
-    "Maybe. Stop. Wait. Really? Why? How? When? What? Who? Where? Right. Good. Great! Goodbye. Bye. "
-    "Welcome. Exactly. Of course. Not yet. Come in. Good morning. Good night. See you. Go on."
-)  # fmt: skip
+    "Hi. Hello. Hello! Hi there. Yes. No. Okay. Thanks. Thank you. Thank you! Please. Sorry. "
+    "Sure. Maybe. Stop. Wait. Really? Why? How? When? What? Who? Where? Right. Good. Great! "
+    "Goodbye. Bye. Welcome. Exactly. Of course. Not yet. Come in. Good morning. Good night. "
+    "See you. Go on."
+)
 SHORT_PIECES = re.findall(r"[^.!?]+[.!?]", SHORT)
 
 

@@ -1,0 +1,420 @@
+"""The page in a real browser: what is heard and when, what is freed, what is said, how it looks.
+
+Needs Debian's ``chromium``. Screenshots go to ``docs/screenshots``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from tests.api_fakes import Behaviour, serving, until
+from tests.pages import PageEngine, murmur, wav
+from tontaube.errors import Busy, GenerationFailed
+
+CHROMIUM = shutil.which("chromium")
+SCREENSHOTS = Path(__file__).parent.parent / "docs" / "screenshots"
+PATIENCE = 60_000  # ms; the machine may be busy
+QUICK = Behaviour(pause=0.002, seconds_per_character=0.05)
+LONG = "This sentence is said again and again, so that there is time to look at it. " * 40
+CHAPTER = (
+    "Chapter one\n\nThe first paragraph of a longer text. It has two sentences.\n\n"
+    + "The second one goes on for a while, so that its line in the list has to be cut. " * 3
+    + "\n\nAnd a third."
+)
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium"),
+    pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning"),  # in Gradio
+]
+
+
+@dataclass
+class Stage:
+    """A server, its engine and a browser."""
+
+    engine: PageEngine
+    url: str
+    browser: Browser
+
+    @asynccontextmanager
+    async def page(self, address: str = "", **context: Any) -> AsyncIterator[Page]:
+        """A fresh page that is ready; it must leave no error, and ask nobody else for anything."""
+        complaints: list[str] = []
+        made = await self.browser.new_context(
+            **{"locale": "en-GB", "viewport": {"width": 1200, "height": 900}} | context
+        )
+        made.set_default_timeout(PATIENCE)
+        page = await made.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if bad(said.type) else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url) if self.far(asked.url) else 0)
+        await page.goto(f"{self.url}/{address}")
+        await page.wait_for_selector("#tontaube[data-state=ready]")
+        yield page
+        await made.close()
+        self.engine.refuse = None
+        self.engine.behaviour = QUICK
+        await until(lambda: self.engine.open == 0)
+        assert [text for text in complaints if not expected(text)] == []
+
+    def far(self, address: str) -> bool:
+        return not address.startswith((self.url, "data:", "blob:"))
+
+
+def bad(kind: str) -> bool:
+    return kind in ("error", "warning")
+
+
+def expected(complaint: str) -> bool:
+    """Refusals that a test provokes are told to the console by the browser itself."""
+    return bool(re.search(r"status of (400|422|503)", complaint))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage() -> AsyncIterator[Stage]:
+    engine = PageEngine(QUICK)
+    options = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream"]
+    async with serving(engine, ui=True) as url, async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[*options, "--use-fake-device-for-media-stream"]
+        )
+        yield Stage(engine, url, browser)
+        await browser.close()
+
+
+async def player(page: Page, what: str) -> Any:
+    return await page.evaluate(f"tontaube.player.{what}")
+
+
+async def heard(page: Page, samples: int = 1) -> None:
+    """Wait until the audio graph has rendered that many samples of ours."""
+    await page.wait_for_function(f"tontaube.player.rendered >= {samples}")
+
+
+async def state(page: Page, wanted: str, line: str = "#speak-line") -> None:
+    await page.wait_for_selector(f"{line}[data-state={wanted}]")
+
+
+# --- Speak
+
+
+async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage) -> None:
+    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.06)
+    async with stage.page() as page:
+        await page.fill("#speak-text", LONG)
+        await page.click("#speak-play")
+        await heard(page, 4_800)
+        assert stage.engine.open == 1  # still being made
+        assert await player(page, "state") == "playing"
+        await expect(page.locator("#speak-line")).to_contain_text("Segment 1 of 1")
+        await expect(page.locator("#panel-speak .backdrop mark.heard")).to_contain_text("This")
+        await page.keyboard.press("Escape")
+        await until(lambda: stage.engine.open == 0)
+        chunks = stage.engine.chunks
+        await expect(page.locator("#speak-line")).to_contain_text("Stopped after")
+        assert await player(page, "state") == "idle"
+        await asyncio.sleep(0.3)
+        assert stage.engine.chunks == chunks
+
+
+async def test_a_whole_speech(stage: Stage) -> None:
+    async with stage.page() as page:
+        await page.fill("#speak-text", "Say this, please.")
+        await page.select_option("#speak-style", "audiobook")
+        await page.click("#speak-play")
+        await state(page, "done")
+        request = stage.engine.requests[-1]
+        assert (request.text, request.style) == ("Say this, please.", "audiobook")
+        await page.wait_for_function("tontaube.player.state === 'idle'")
+        assert await player(page, "rendered") == pytest.approx(17 * 0.05 * 24_000)
+        assert await player(page, "underruns") == 0
+        async with page.expect_download() as download:
+            await page.click("#speak-wav")
+        path = await (await download.value).path()
+        assert path.stat().st_size == 44 + 2 * round(17 * 0.05 * 24_000)
+        async with page.expect_download():
+            await page.click("#speak-mp3")
+        assert stage.engine.requests[-1].seed == request.seed  # exactly the same again
+        code = await page.inner_text("#speak-curl"), await page.inner_text("#speak-python")
+        assert all(f'"seed": {request.seed}' in text and "audiobook" in text for text in code)
+        opened = stage.engine.opened
+        await page.click("#speak-play")  # it is there: nothing has to be made anew
+        await heard(page, 17 * 1_200 + 1)
+        assert stage.engine.opened == opened
+
+
+async def test_pause_seek_and_keys(stage: Stage) -> None:
+    stage.engine.behaviour = Behaviour(pause=0.001, seconds_per_character=0.1)
+    async with stage.page() as page:
+        await page.fill("#speak-text", "Two hundred characters of speech. " * 6)
+        await page.keyboard.press("Control+Enter")
+        await state(page, "done")
+        await heard(page)
+        await page.click("#speak-play")
+        await page.wait_for_function("tontaube.player.state === 'paused'")
+        at = await player(page, "position")
+        await page.focus("#speak-wave")
+        await page.keyboard.press("ArrowRight")
+        assert await player(page, "position") == pytest.approx(at + 2, abs=0.1)
+        await page.keyboard.press("Home")
+        assert await player(page, "position") == 0
+        await page.click("#speak-play")
+        await page.wait_for_function("tontaube.player.state === 'playing'")
+        await page.keyboard.press("Escape")
+
+
+async def test_a_link_brings_settings_back(stage: Stage) -> None:
+    async with stage.page() as page:
+        await page.fill("#speak-text", "Shared words & signs?")
+        await page.select_option("#speak-language", "german")
+        await page.locator("#speak-more summary").click()
+        await page.fill("#speak-seed", "42")
+        link = page.url.removeprefix(f"{stage.url}/")
+    async with stage.page(link) as page:
+        assert await page.input_value("#speak-text") == "Shared words & signs?"
+        assert await page.input_value("#speak-language") == "german"
+        assert await page.input_value("#speak-seed") == "42"
+
+
+async def test_waiting_and_refusals_are_explained(stage: Stage) -> None:
+    async with stage.page() as page:
+        await page.fill("#speak-text", "A word.")
+        stage.engine.position = 3
+        await page.click("#speak-play")
+        await state(page, "line")
+        await expect(page.locator("#speak-line")).to_have_text("You are 3rd in line.")
+        stage.engine.position = 0
+        await state(page, "done")
+        stage.engine.refuse = Busy("all places are taken", 1)
+        await page.fill("#speak-text", "Another word.")
+        await page.click("#speak-play")
+        await state(page, "full")
+        stage.engine.refuse = None  # and it tries again
+        await state(page, "done")
+        stage.engine.refuse = GenerationFailed("no try passed the checks")
+        await page.fill("#speak-text", "A third word.")
+        await page.click("#speak-play")
+        await state(page, "failed")
+        line = page.locator("#speak-line")
+        await expect(line).to_contain_text("no try passed the checks")
+        await expect(line).to_contain_text("Try other words")
+
+
+async def test_german(stage: Stage) -> None:
+    async with stage.page(locale="de-AT") as page:
+        assert await page.inner_text("#tab-compare") == "Vergleichen"
+        assert await page.get_attribute("#tontaube", "lang") == "de"
+        assert (await page.input_value("#speak-text")).startswith("Auf der Fensterbank")
+        assert await page.input_value("#speak-language") == "german"
+
+
+async def test_without_an_audio_worklet(stage: Stage) -> None:
+    """Pages that are neither https nor localhost have none."""
+    async with stage.page() as page:
+        hide = (
+            "Object.defineProperty(BaseAudioContext.prototype, 'audioWorklet', {value: undefined})"
+        )
+        await page.evaluate(hide)
+        await page.fill("#speak-text", "Say this.")
+        await page.click("#speak-play")
+        await heard(page, 9 * 1_200)
+        await page.wait_for_function("tontaube.player.state === 'idle'")
+
+
+# --- Compare
+
+
+async def test_six_versions(stage: Stage) -> None:
+    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.3)
+    async with stage.page("#compare") as page:
+        await page.fill("#compare-text", "Which one is the best of these?")
+        await page.click("[data-fill=temperature]")
+        for _ in range(2):
+            await page.click("#compare-add")
+        await expect(page.locator("#compare-add")).to_be_disabled()
+        await page.check("#compare-blind")
+        await page.click("#compare-go")
+        await page.wait_for_selector(".version.covered")
+        await until(lambda: stage.engine.open >= 5)  # a browser has six lines to one server
+        cards = page.locator(".version .line[data-state=done]")
+        await expect(cards).to_have_count(6, timeout=PATIENCE)
+        assert len({request.seed for request in stage.engine.requests[-6:]}) == 1
+        await page.locator(".version .play").first.click()
+        await heard(page, 4_800)
+        for key in "BCDEF":
+            await page.locator("#compare-line").click()
+            before = await player(page, "position")
+            await page.keyboard.press(key)
+            card = page.locator(".version").nth("ABCDEF".index(key))
+            await expect(card).to_have_class(re.compile("sounding"))
+            await page.wait_for_function(f"tontaube.player.position > {before}")
+        await page.keyboard.press("Space")
+        await page.wait_for_function("tontaube.player.state === 'paused'")
+        await page.locator(".version .vote").nth(2).click()
+        await expect(page.locator(".version.covered")).to_have_count(0)
+        await expect(page.locator("#votes-list li")).to_have_count(1)
+        async with page.expect_download() as download:
+            await page.click("#votes-csv")
+        text = (await (await download.value).path()).read_text("utf-8")
+        assert text.startswith("at,blind,best") and '"true"' in text and " | " in text
+
+
+# --- Clone
+
+
+async def offer(page: Page, audio: bytes) -> None:
+    file = {"name": "recording.wav", "mimeType": "audio/wav", "buffer": audio}
+    await page.set_input_files("#clone-file", file)
+
+
+async def test_silence_is_refused_in_the_right_words(stage: Stage) -> None:
+    async with stage.page("#clone") as page:
+        await offer(page, wav(np.zeros(72_000, np.float32)))
+        await state(page, "failed", "#clone-line")
+        await expect(page.locator("#clone-line")).to_have_text(
+            "The recording is silent. Check the microphone and record again."
+        )
+        await offer(page, b"no recording at all")
+        await expect(page.locator("#clone-line")).to_contain_text("cannot be read as audio")
+
+
+async def test_from_a_recording_to_a_voice(stage: Stage) -> None:
+    async with stage.page("#clone") as page:
+        await page.click("#clone-hear")
+        line = page.locator("#clone-state")
+        await expect(line).to_have_text("Still needed: a recording, a name, consent.")
+        await offer(page, wav(murmur(4)))
+        await expect(page.locator("#clone-length")).to_have_text("4.0 s")
+        await expect(page.locator("#clone-warnings")).to_contain_text("Short")
+        await page.fill("#clone-name", "Berta")
+        await page.check("#clone-consent")
+        await page.click("#clone-hear")
+        await heard(page)
+        await page.wait_for_selector("#clone-discard:not([disabled])")
+        await page.click("#clone-discard")
+        await until(lambda: len(stage.engine.voices.list()) == 1)
+        await page.click("#clone-hear")
+        await page.wait_for_selector("#clone-save:not([disabled])")
+        await page.click("#clone-save")
+        await expect(line).to_have_text("Berta is now among the voices.")
+        await expect(page.locator("#speak-voice option")).to_have_text(["Anna", "Berta"])
+        delete = page.locator("#clone-voices button")
+        await delete.click()
+        await delete.click()
+        await until(lambda: len(stage.engine.voices.list()) == 1)
+        await expect(page.locator("#clone-none")).to_be_visible()
+
+
+async def test_the_microphone(stage: Stage) -> None:
+    """The browser's own test tone is recorded."""
+    async with stage.page("#clone") as page:
+        await page.click("#clone-record")
+        await expect(page.locator("#clone-line")).to_contain_text("0:02")
+        await page.click("#clone-record")
+        await state(page, "done", "#clone-line")
+        await expect(page.locator("#clone-length")).not_to_have_text("–")
+
+
+# --- Long text and Status
+
+
+async def test_sections(stage: Stage) -> None:
+    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.06)
+    async with stage.page("#longtext") as page:
+        await page.fill("#long-text", CHAPTER)
+        await page.click("#long-play")
+        rows = page.locator("#long-sections li")
+        await expect(rows).to_have_count(3)
+        await expect(rows.first).to_contain_text("Chapter one")
+        await heard(page)
+        await rows.nth(2).locator("button").click()  # jump: what is being made gives way
+        await expect(rows.nth(2)).to_have_class("here")
+        await page.click("#long-cancel")
+        await until(lambda: stage.engine.open == 0)
+        stage.engine.behaviour = QUICK
+        await rows.first.locator("button").click()
+        await page.wait_for_selector("#long-download:not([disabled])")
+        await expect(page.locator("#long-line")).to_contain_text("3 of 3 sections spoken")
+        async with page.expect_download() as download:
+            await page.click("#long-download")
+        size = (await (await download.value).path()).stat().st_size
+        assert size > 44 + 2 * 2 * 8_400  # the gaps alone
+
+
+async def test_sections_of_a_text(stage: Stage) -> None:
+    async with stage.page() as page:
+        split = "async text => (await import('/ui/files/sections.js')).split(text)"
+        text = f"One\n\nTwo\n\nIt begins. {'It goes on! ' * 150}\n\n* * *\n\n\nThe end"
+        sections = await page.evaluate(split, text)
+        assert sections[0].startswith("One\n\nTwo\n\nIt begins.")
+        assert sections[-1] == "The end" and len(sections) == 3
+        assert max(map(len, sections)) <= 1_210
+        words = " ".join(sections).split()
+        assert words == text.replace("* * *", "").split()  # nothing is lost
+
+
+async def test_status(stage: Stage) -> None:
+    async with stage.page("#status") as page:
+        await expect(page.locator("#status-figures")).to_contain_text("fake-1")
+        await expect(page.locator("#status-modules tr")).to_have_count(1)
+        await page.click("#tab-speak")
+        await page.fill("#speak-text", "Count me.")
+        await page.click("#speak-play")
+        await state(page, "done")
+        await page.click("#tab-status")
+        await expect(page.locator("#status-ttfa circle").last).to_be_visible()
+        label = await page.get_attribute("#status-rtf svg", "aria-label")
+        assert label is not None and "median" in label
+
+
+# --- How it looks
+
+
+async def fill(page: Page) -> None:
+    """Something to see in every panel."""
+    await page.click("#speak-play")
+    await state(page, "done")
+    await page.click("#tab-compare")
+    await page.click("#compare-go")
+    await expect(page.locator(".version .line[data-state=done]")).to_have_count(3)
+    await page.click("#tab-clone")
+    await offer(page, wav(murmur(12)))
+    await state(page, "done", "#clone-line")
+    await page.click("#tab-longtext")
+    await page.fill("#long-text", CHAPTER)
+    await page.click("#long-play")
+    await page.wait_for_selector("#long-download:not([disabled])")
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [
+        ("desktop", {}),
+        ("phone", {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}),
+        ("dark", {"color_scheme": "dark"}),
+    ],
+)
+async def test_screenshots(stage: Stage, name: str, context: dict[str, Any]) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    async with stage.page(**context) as page:
+        await fill(page)
+        for tab in ("speak", "compare", "clone", "longtext", "status"):
+            await page.click(f"#tab-{tab}")
+            if tab == "status":
+                await page.wait_for_selector("#status-ttfa svg")
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= context.get("viewport", {"width": 1200})["width"], f"{tab} is too wide"
+            await page.screenshot(path=SCREENSHOTS / f"{tab}-{name}.png", full_page=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +24,11 @@ def served(settings: Settings) -> Iterator[str]:
     async def main() -> None:
         engine = await Engine.load(settings)
         app = create_app(engine, settings)
-        server = uvicorn.Server(
-            uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off")
-        )
-        serving = asyncio.create_task(server.serve())
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
         await engine.warm_up()
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        box.update(url=f"http://127.0.0.1:{port}", server=server)
+        box.update(url=f"http://127.0.0.1:{listener.getsockname()[1]}", server=server)
         ready.set()
         try:
             await serving

@@ -50,7 +50,8 @@ def test_its_settings_are_known(steps: list[Step]) -> None:
     ours = [name for name in variables if name.startswith("TONTAUBE_")]
     assert {name.removeprefix("TONTAUBE_").lower() for name in ours} <= Settings.model_fields.keys()
     (volumes,) = (step.words() for step in steps if step.kind == "VOLUME")
-    assert {variables["HF_HOME"], variables["TONTAUBE_DATA_DIR"]} == set(volumes)
+    assert variables["TONTAUBE_DATA_DIR"] in volumes
+    assert "/home/tontaube/.cache/huggingface" in volumes  # the hub's default, and Spaces' place
 
 
 def test_one_port_everywhere(steps: list[Step]) -> None:

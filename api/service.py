@@ -97,6 +97,8 @@ async def speak(service: Service, job: Job, delivery: Delivery, meter: Meter) ->
     try:
         async with service.engine.stream(job.request) as stream:
             meter.voice = stream.voice.id
+            meter.queue_position = lambda: stream.queue_position
+            delivery.begin(stream)
             tail = await _encode(service, job, stream, delivery, meter)
     except Exception as error:
         meter.outcome = "failed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import wave
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +58,13 @@ class PageEngine(FakeEngine):
     ) -> AsyncIterator[WaitingStream]:
         async with super().stream(request, text) as stream:
             yield WaitingStream(stream, self)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Look again and again; browsers and Gradio are slow on a busy machine."""
+    async with asyncio.timeout(120):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def wav(samples: Samples) -> bytes:

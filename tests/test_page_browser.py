@@ -19,8 +19,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.api_fakes import Behaviour, serving, until
-from tests.pages import PageEngine, murmur, wav
+from tests.api_fakes import Behaviour, serving
+from tests.pages import PageEngine, eventually, murmur, wav
 from tontaube.errors import Busy, GenerationFailed
 
 CHROMIUM = shutil.which("chromium")
@@ -67,7 +67,7 @@ class Stage:
         await made.close()
         self.engine.refuse = None
         self.engine.behaviour = QUICK
-        await until(lambda: self.engine.open == 0)
+        await eventually(lambda: self.engine.open == 0)
         assert [text for text in complaints if not expected(text)] == []
 
     def far(self, address: str) -> bool:
@@ -122,7 +122,7 @@ async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage) -> None:
         await expect(page.locator("#speak-line")).to_contain_text("Segment 1 of 1")
         await expect(page.locator("#panel-speak .backdrop mark.heard")).to_contain_text("This")
         await page.keyboard.press("Escape")
-        await until(lambda: stage.engine.open == 0)
+        await eventually(lambda: stage.engine.open == 0)
         chunks = stage.engine.chunks
         await expect(page.locator("#speak-line")).to_contain_text("Stopped after")
         assert await player(page, "state") == "idle"
@@ -248,7 +248,7 @@ async def test_six_versions(stage: Stage) -> None:
         await page.check("#compare-blind")
         await page.click("#compare-go")
         await page.wait_for_selector(".version.covered")
-        await until(lambda: stage.engine.open >= 5)  # a browser has six lines to one server
+        await eventually(lambda: stage.engine.open >= 5)  # a browser has six lines to one server
         cards = page.locator(".version .line[data-state=done]")
         await expect(cards).to_have_count(6, timeout=PATIENCE)
         assert len({request.seed for request in stage.engine.requests[-6:]}) == 1
@@ -305,7 +305,7 @@ async def test_from_a_recording_to_a_voice(stage: Stage) -> None:
         await heard(page)
         await page.wait_for_selector("#clone-discard:not([disabled])")
         await page.click("#clone-discard")
-        await until(lambda: len(stage.engine.voices.list()) == 1)
+        await eventually(lambda: len(stage.engine.voices.list()) == 1)
         await page.click("#clone-hear")
         await page.wait_for_selector("#clone-save:not([disabled])")
         await page.click("#clone-save")
@@ -314,7 +314,7 @@ async def test_from_a_recording_to_a_voice(stage: Stage) -> None:
         delete = page.locator("#clone-voices button")
         await delete.click()
         await delete.click()
-        await until(lambda: len(stage.engine.voices.list()) == 1)
+        await eventually(lambda: len(stage.engine.voices.list()) == 1)
         await expect(page.locator("#clone-none")).to_be_visible()
 
 
@@ -343,7 +343,7 @@ async def test_sections(stage: Stage) -> None:
         await rows.nth(2).locator("button").click()  # jump: what is being made gives way
         await expect(rows.nth(2)).to_have_class("here")
         await page.click("#long-cancel")
-        await until(lambda: stage.engine.open == 0)
+        await eventually(lambda: stage.engine.open == 0)
         stage.engine.behaviour = QUICK
         await rows.first.locator("button").click()
         await page.wait_for_selector("#long-download:not([disabled])")

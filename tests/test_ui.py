@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 
 from api.ui import page, reference
-from tests.api_fakes import SPEECH, Behaviour, app_of, serving, tone_length, until
-from tests.pages import PageEngine, murmur, wav
+from tests.api_fakes import SPEECH, Behaviour, app_of, serving, tone_length
+from tests.pages import PageEngine, eventually, murmur, wav
 from tontaube.errors import Busy
 
 FILES = Path(page.__file__).parent
@@ -110,7 +110,7 @@ async def test_a_place_in_line(client: httpx.AsyncClient, engine: PageEngine) ->
     headers = {"x-request-id": "mine"}
     speaking = asyncio.create_task(client.post("/v1/audio/speech", json=SPEECH, headers=headers))
     try:
-        await until(lambda: engine.open == 1)
+        await eventually(lambda: engine.open == 1)
         for request, place in (("mine", 3), ("another", None)):
             status = await client.get("/v1/status", params={"request": request})
             assert status.json()["position"] == place
@@ -130,7 +130,10 @@ async def test_the_keys_guard_what_the_page_asks() -> None:
 
         def speak(key: str) -> str:
             program = gradio_client.Client(
-                f"{url}/ui/", verbose=False, headers={"authorization": f"Bearer {key}"}
+                f"{url}/ui/",
+                verbose=False,
+                analytics_enabled=False,
+                headers={"authorization": f"Bearer {key}"},
             )
             try:
                 return str(program.predict(TEXT, api_name="/speak"))
@@ -216,7 +219,9 @@ def program(url: str, engine: PageEngine) -> Iterator[list[gradio_client.Client]
 async def predict(program: list[gradio_client.Client], url: str, *given: object) -> str:
     def call() -> str:
         if not program:
-            program.append(gradio_client.Client(f"{url}/ui/", verbose=False))
+            program.append(
+                gradio_client.Client(f"{url}/ui/", verbose=False, analytics_enabled=False)
+            )
         return str(program[0].predict(*given, api_name="/speak"))
 
     return await asyncio.to_thread(call)
@@ -256,7 +261,7 @@ async def test_gradio_s_queue_does_not_limit_ours(
     engine.position = 1  # nobody is let in
     jobs = [asyncio.create_task(predict(program, url, TEXT)) for _ in range(6)]
     try:
-        await until(lambda: engine.open == 6)
+        await eventually(lambda: engine.open == 6)
     finally:
         engine.position = 0
     assert len(await asyncio.gather(*jobs)) == 6

@@ -1,4 +1,4 @@
-// Values of streams, oldest first → a small chart: a point each, lines to read them by, the median.
+// Values of streams, oldest first → a small chart: a point each, lines to read them by, a median.
 
 import { number, t } from "./text.js";
 

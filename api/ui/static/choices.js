@@ -28,7 +28,7 @@ export function label(kind, name) {
   return known(key) ? t(key) : name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** Fill a select with the voices, languages or styles; it keeps its value where that still exists. */
+/** Fill a select with voices, languages or styles; it keeps its value where that still exists. */
 export function offer(select, kind, { own = true } = {}) {
   const options = optionsOf(kind).map(([value, words]) => new Option(words, value));
   if (own && kind !== "voice") options.unshift(new Option(t("as_voice"), ""));

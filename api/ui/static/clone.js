@@ -1,4 +1,4 @@
-// The Clone panel: a recording → what will be used of it → a voice to hear, to save or to discard.
+// The Clone panel: a recording → what will be used of it → a voice to hear, save or discard.
 
 import { request } from "./api.js";
 import { choices, offer } from "./choices.js";

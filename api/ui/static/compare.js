@@ -1,8 +1,8 @@
 // The Compare panel: up to six versions of one text, spoken at once, heard in turns, voted for.
 
 import { choices } from "./choices.js";
+import { isGo, isStop, shortcut, writing } from "./page.js";
 import { player } from "./player.js";
-import { shortcut, writing } from "./page.js";
 import { newSeed } from "./speech.js";
 import { t } from "./text.js";
 import { Version } from "./version.js";
@@ -48,17 +48,14 @@ class ComparePanel {
       (event) => free(event) && this.#versions[index(event)]?.playable,
       (event) => this.#play(this.#versions[index(event)]),
     );
+    const elsewhere = (event) => !event.target.closest("button, label"); // Space presses those
     shortcut(
       this.#panel,
-      (event) => free(event) && event.key === " " && this.#sounding && !event.target.closest("button, summary, label"),
+      (event) => event.key === " " && free(event) && elsewhere(event) && this.#sounding,
       () => (player.state === "paused" ? player.resume() : player.pause()),
     );
-    shortcut(this.#panel, (event) => event.key === "Escape", () => this.#stop());
-    shortcut(
-      this.#panel,
-      (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey),
-      () => this.#go(),
-    );
+    shortcut(this.#panel, isStop, () => this.#stop());
+    shortcut(this.#panel, isGo, () => this.#go());
   }
 
   /** Versions that differ in one thing; the first one gives the rest. */

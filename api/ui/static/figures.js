@@ -12,6 +12,8 @@ export function ordinal(position) {
 /** Say it in `element`; errors come with what to do. `brief`: where there is little room. */
 export function describe(element, speech, { brief = false } = {}) {
   element.dataset.state = speech?.state ?? "idle";
+  // Screen readers hear what has changed, not every tenth of a second.
+  element.setAttribute("aria-live", speech?.state === "speaking" ? "off" : "polite");
   const sounds = brief && speech?.track.length && speech.state !== "failed";
   const words = sounds ? [`${number(speech.track.seconds, 1)} s`] : sentence(speech);
   element.replaceChildren(...words);

@@ -74,7 +74,7 @@ export class Follower {
     this.#backdrop = backdrop;
     this.#words = new Words(backdrop);
     field.addEventListener("scroll", () => (backdrop.scrollTop = field.scrollTop));
-    field.addEventListener("input", () => this.clear());
+    field.addEventListener("input", () => this.#words.begin("")); // the marks are of another text
   }
 
   /** From now on the marks are those of the text as it is now. */
@@ -82,8 +82,9 @@ export class Follower {
     this.#words.begin(this.#field.value);
   }
 
-  clear() {
-    this.#words.begin("");
+  /** Nothing is lit for now. */
+  rest() {
+    this.#words.clear();
   }
 
   /** Light up what is heard at `seconds`; scroll only when it would be out of sight. */

@@ -3,7 +3,7 @@
 import { choices, offer } from "./choices.js";
 import { describe, ordinal } from "./figures.js";
 import { Words } from "./follow.js";
-import { save, shortcut } from "./page.js";
+import { isGo, isStop, save, shortcut } from "./page.js";
 import { player } from "./player.js";
 import { Reading } from "./reading.js";
 import { split } from "./sections.js";
@@ -29,12 +29,8 @@ class LongTextPanel {
     for (const name of ["voice", "language", "style", "speed"]) {
       $(name).addEventListener("change", () => this.#reading && this.#edit());
     }
-    shortcut(this.#panel, (event) => event.key === "Escape", () => this.#reading?.cancel());
-    shortcut(
-      this.#panel,
-      (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey),
-      () => this.#toggle(),
-    );
+    shortcut(this.#panel, isStop, () => this.#reading?.cancel());
+    shortcut(this.#panel, isGo, () => this.#toggle());
   }
 
   #offer() {
@@ -71,7 +67,7 @@ class LongTextPanel {
     const reading = (this.#reading = new Reading(texts, settings));
     reading.addEventListener("change", () => this.#show());
     reading.addEventListener("heard", () => this.#heard());
-    this.#rows = reading.sections.map((section, index) => row(section, () => reading.play(index)));
+    this.#rows = texts.map((text, index) => row(text, index, () => reading.play(index)));
     $("sections").replaceChildren(...this.#rows.map(({ item }) => item));
     $("write").hidden = true;
     $("read").hidden = false;
@@ -118,7 +114,8 @@ class LongTextPanel {
   #heard() {
     const reading = this.#reading;
     const sounding = Boolean(reading?.heard) && ["playing", "waiting"].includes(player.state);
-    const key = sounding ? "pause" : reading?.heard && player.state === "paused" ? "resume" : "long_play";
+    const resting = Boolean(reading?.heard) && player.state === "paused";
+    const key = sounding ? "pause" : resting ? "resume" : "long_play";
     const button = $("play");
     button.dataset.state = sounding ? "pause" : "play";
     if (button.textContent.trim() !== t(key)) button.querySelector(".words").textContent = t(key);
@@ -144,16 +141,15 @@ function share(speech) {
   return last ? last.textEnd / [...speech.body.input].length : 0;
 }
 
-function row(section, play) {
+function row(whole, index, play) {
   const template = document.getElementById("section-template");
   const item = template.content.firstElementChild.cloneNode(true);
-  const text = item.querySelector(".words");
-  const words = new Words(text);
-  words.begin(section.text);
-  words.clear(section.text);
+  const words = new Words(item.querySelector(".words"));
+  words.begin(whole);
+  words.clear(whole);
   const button = item.querySelector("button");
   button.addEventListener("click", play);
-  button.setAttribute("aria-label", `${t("play")}: ${section.text.slice(0, 60)}`);
+  button.setAttribute("aria-label", t("long_jump", { n: index + 1 }));
   return { item, words, bar: item.querySelector(".bar"), state: item.querySelector(".state") };
 }
 

@@ -43,8 +43,8 @@ function initTabs(root) {
     }
   };
   const go = (tab) => {
-    select(tab);
     history.replaceState(null, "", `#${tab.id.replace("tab-", "")}`);
+    select(tab);
   };
   for (const [index, tab] of tabs.entries()) {
     tab.addEventListener("click", () => go(tab));
@@ -120,7 +120,11 @@ async function loadChoices() {
   for (;;) {
     try {
       return await choices.load();
-    } catch {
+    } catch (error) {
+      if (error.status === 401) {
+        document.querySelector("#health .words").textContent = t("health_locked");
+        await new Promise(() => {}); // until the page is loaded again
+      }
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     }
   }

@@ -30,7 +30,13 @@ export async function copy(text, button) {
 
 /** Whether keys belong to a field that is being written in. */
 export const writing = (event) =>
-  event.target.matches?.("textarea, select, input:not([type=range], [type=checkbox], [type=radio])");
+  event.target.matches?.("textarea, select, input:not([type=range], [type=checkbox])");
+
+/** Ctrl or ⌘ and Enter: do it. */
+export const isGo = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey);
+
+/** Escape: stop it. */
+export const isStop = (event) => event.key === "Escape";
 
 /** Call `act` for a key while `panel` is shown. */
 export function shortcut(panel, matches, act) {

@@ -1,7 +1,7 @@
 // Where samples go to be heard: the audio thread's queue, or, where a browser offers none (pages
 // that are neither https nor localhost), buffers laid end to end on the audio clock.
 
-/** The sink this browser allows. `onreport({take, heard, queued, over, dry})` tells what happens. */
+/** The sink this browser allows. `onreport({take, heard, queued, over, dry})` says what happens. */
 export async function openSink(context, onreport) {
   if (!context.audioWorklet) return new ScheduledSink(context, onreport);
   await context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));

@@ -1,22 +1,28 @@
 // The Speak panel: settings → one Speech, heard while it is made, followed in the text.
 
-import { address, request } from "./api.js";
-import { choices, label, offer } from "./choices.js";
+import { request } from "./api.js";
+import { choices, offer } from "./choices.js";
 import { curl, python } from "./code.js";
 import { Follower } from "./follow.js";
+import { describe, figures } from "./figures.js";
+import { copy, isGo, isStop, save, shortcut } from "./page.js";
+import { player } from "./player.js";
 import { bodyOf, fillFrom, link, readLink } from "./settings.js";
 import { Speech, newSeed } from "./speech.js";
-import { describe, figures } from "./figures.js";
-import { player } from "./player.js";
-import { copy, save, shortcut } from "./page.js";
 import { clock, number, t } from "./text.js";
 import { Waveform } from "./waveform.js";
 
 const $ = (name) => document.getElementById(`speak-${name}`);
+const REST = 300; // ms without a change until the address is written anew
+
+/** Whether a request was made with these settings; a seed that is left open may have been any. */
+const made = (body, wanted) =>
+  JSON.stringify({ ...wanted, seed: wanted.seed ?? body.seed }) === JSON.stringify(body);
 
 class SpeakPanel {
   #speech = null;
   #body = null; // of the speech that is shown
+  #timer = null;
   #wave = new Waveform($("wave"), (seconds) => this.#seek(seconds));
   #follower = new Follower($("text"), document.querySelector("#panel-speak .backdrop"));
 
@@ -26,6 +32,11 @@ class SpeakPanel {
     fillFrom(readLink() ?? this.#sample(language));
     this.#listen();
     this.#changed();
+    addEventListener("hashchange", () => {
+      const body = readLink();
+      if (body) fillFrom(body);
+      this.#changed();
+    });
     this.#show();
   }
 
@@ -47,18 +58,18 @@ class SpeakPanel {
   #listen() {
     const panel = document.getElementById("panel-speak");
     panel.addEventListener("input", () => this.#changed());
+    panel.addEventListener("shown", () => this.#remember());
     $("play").addEventListener("click", () => this.#toggle());
     $("stop").addEventListener("click", () => this.#stop());
+    $("again").addEventListener("click", () => this.#start());
     $("wav").addEventListener("click", () => save(this.#speech.track.wav(), "tontaube.wav"));
     $("mp3").addEventListener("click", () => this.#saveMp3());
     $("link").addEventListener("click", () => copy(link(bodyOf()), $("link")));
     for (const name of ["state", "progress", "ended"]) {
       player.addEventListener(name, () => this.#heard());
     }
-    shortcut(panel, (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey), () =>
-      this.#start(),
-    );
-    shortcut(panel, (event) => event.key === "Escape", () => this.#stop());
+    shortcut(panel, isGo, () => this.#start());
+    shortcut(panel, isStop, () => this.#stop());
   }
 
   #changed() {
@@ -69,25 +80,24 @@ class SpeakPanel {
       most: number(choices.max_characters),
     });
     $("count").classList.toggle("wrong", length > choices.max_characters);
-    this.#code(bodyOf());
-    history.replaceState(null, "", link(bodyOf()));
-    if (this.#playable) this.#heard();
+    this.#code();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#remember(), REST);
   }
 
-  #code(body) {
-    const shown = body.seed === undefined ? { ...body, ...this.#seedOf(body) } : body;
+  /** Keep the settings in the address; browsers allow that only now and then. */
+  #remember() {
+    if (!document.getElementById("panel-speak").hidden) {
+      history.replaceState(null, "", link(bodyOf()));
+    }
+  }
+
+  /** The request as code; with the seed of what was spoken, if the settings are still those. */
+  #code() {
+    const wanted = bodyOf();
+    const shown = this.#body && made(this.#body, wanted) ? this.#body : wanted;
     $("curl").textContent = curl(shown);
     $("python").textContent = python(shown);
-  }
-
-  /** The seed that the page drew for what is shown, if the settings are still those. */
-  #seedOf(body) {
-    const same = this.#body && JSON.stringify({ ...body, seed: 0 }) === JSON.stringify({ ...this.#body, seed: 0 });
-    return same ? { seed: this.#body.seed } : {};
-  }
-
-  get #playable() {
-    return this.#speech && JSON.stringify(this.#seedOf(bodyOf())) !== "{}";
   }
 
   /** Play: pause, go on, hear again, or speak anew if the settings have changed. */
@@ -97,9 +107,8 @@ class SpeakPanel {
       if (!this.#speech.over || player.state === "playing") return player.pause();
     }
     if (mine && player.state === "paused") return player.resume();
-    const again = this.#playable && this.#speech.state === "done" && bodyOf().seed === undefined;
-    if (again) return player.play(this.#speech.track, 0);
-    return this.#start();
+    const there = this.#speech?.state === "done" && made(this.#body, bodyOf());
+    return there ? player.play(this.#speech.track, 0) : this.#start();
   }
 
   #start() {
@@ -114,11 +123,10 @@ class SpeakPanel {
     const speech = (this.#speech = new Speech(this.#body));
     speech.addEventListener("change", () => speech === this.#speech && this.#show());
     this.#wave.show(speech.track);
-    this.#follower.clear();
     this.#follower.begin();
     player.play(speech.track);
     speech.run();
-    this.#code(wanted);
+    this.#code();
   }
 
   #stop() {
@@ -139,6 +147,7 @@ class SpeakPanel {
     $("stop").disabled = !busy && player.state === "idle";
     $("wav").disabled = !speech?.track.length || busy;
     $("mp3").disabled = speech?.state !== "done";
+    $("again").disabled = !speech || busy;
     describe($("line"), speech);
     figures($("figures"), speech);
     if (speech) {
@@ -158,13 +167,14 @@ class SpeakPanel {
     $("play").dataset.state = state;
     const words = $("play").querySelector(".words");
     if (words.textContent !== t(state)) words.textContent = t(state);
-    if (player.track && !mine) return this.#follower.clear();
-    $("stop").disabled = !(this.#speech && !this.#speech.over) && !(mine && player.state !== "idle");
+    const speaking = Boolean(this.#speech) && !this.#speech.over;
+    $("stop").disabled = !speaking && !(mine && player.state !== "idle");
+    if (!mine || player.state === "idle") this.#follower.rest();
     if (!mine) return;
     this.#wave.position = player.position;
     this.#wave.draw();
     $("at").textContent = clock(player.position);
-    this.#follower.show(this.#speech.marks, player.position);
+    if (player.state !== "idle") this.#follower.show(this.#speech.marks, player.position);
   }
 
   /** The same request as MP3: it has a seed, so that the server makes (or remembers) the same. */

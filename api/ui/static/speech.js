@@ -1,4 +1,4 @@
-// One request to speak: its place in line, its audio as it is made, where its words are, its figures.
+// One request to speak: its place in line, its audio as it is made, where its words are, figures.
 
 import { Refusal, decodeSamples, events, request, samples } from "./api.js";
 import { Track } from "./track.js";
@@ -16,6 +16,7 @@ export const newSeed = () => crypto.getRandomValues(new Uint32Array(1))[0];
 export class Speech extends EventTarget {
   #abort = new AbortController();
   #sent = 0;
+  #looking = false;
 
   constructor(body) {
     super();
@@ -47,7 +48,7 @@ export class Speech extends EventTarget {
     this.track.finish();
   }
 
-  /** Speak, to the end or to a failure; never throws. `captions`: whether to learn where words are. */
+  /** Speak, to the end or to a failure; never throws. `captions`: learn where the words are. */
   async run({ captions = true } = {}) {
     try {
       const answer = await this.#send(captions);
@@ -84,6 +85,8 @@ export class Speech extends EventTarget {
   }
 
   async #look(id) {
+    if (this.#looking) return; // browsers have six lines to a server: they may all be taken
+    this.#looking = true;
     try {
       const answer = await request(`v1/status?request=${id}`);
       const { position } = await answer.json();
@@ -92,6 +95,8 @@ export class Speech extends EventTarget {
       this.#set(position ? "line" : "sending");
     } catch {
       // The request itself will tell.
+    } finally {
+      this.#looking = false;
     }
   }
 

@@ -40,7 +40,7 @@ export function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** Fill `data-t` (text), `data-t-label` (for screen readers), `data-t-hint`, `data-t-placeholder`. */
+/** Fill what `data-t` (text), `data-t-label` (for screen readers), `-hint`, `-placeholder` name. */
 export function translate(root) {
   const each = (name, put) => {
     for (const element of root.querySelectorAll(`[data-${name}]`)) {

@@ -91,7 +91,7 @@ export class Version {
     return Boolean(this.speech?.track.length);
   }
 
-  /** Bring the card up to date; `state` of its sound, whether it is covered, whether votes count. */
+  /** Renew the card: `state` of its sound, whether it is covered, whether votes count. */
   show({ state = "play", covered = this.covered, voting = this.voting, best = this.best } = {}) {
     Object.assign(this, { covered, voting, best });
     const play = this.#find(".play");

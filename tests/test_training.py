@@ -1,0 +1,171 @@
+"""Training code: sequences are labelled right, steps learn, runs resume, the corpus is kept."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.test_spectral import TINY
+from tests.tiny import tiny_network
+from tontaube.codec.build import build_spectral
+from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
+from tontaube.train import codec, recipe, stages
+from tontaube.train.codes import CodedItem, extract, load
+from tontaube.train.corpus import HOP, ShardWriter, read
+from tontaube.train.progress import Progress, cosine, linear_after
+from tontaube.train.rows import IGNORED, RowMaker
+from tontaube.train.teacher import PHONEMES, Utterance
+from tontaube.train.texts import number, sentences, templates
+from tontaube.train.tokenizer import build_tokenizer
+
+TOKENIZER = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
+
+
+def config(stage: int) -> StageConfig:
+    shape = recipe.Shape(blocks=1, width=32, inner=48, heads=1, kv_heads=1, head=32)
+    return recipe.stage_config(stage, shape, TOKENIZER, TINY)
+
+
+def items(count: int = 12) -> list[CodedItem]:
+    generator = np.random.default_rng(0)
+    made = []
+    for i in range(count):
+        frames = 14 + i
+        codes = np.stack([generator.integers(0, n, frames) for n in (64, 32, 32, 32)])
+        made.append(CodedItem(f"{i}", f"Line {i} is here.", "english", "agentic", "s", codes))
+    return made
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_labels_are_the_next_tokens(stage: int) -> None:
+    settings = config(stage)
+    vocabulary = Vocabulary(settings)
+    head = vocabulary.head_ids()
+    coded = items()
+    maker = RowMaker(settings, TextTokenizer(TOKENIZER), coded, longest=120, seed=stage)
+    for item in coded * 4:
+        example = maker.example(item)
+        assert len(example.ids) == len(example.positions) == len(example.labels)
+        ids = [*example.ids, None]
+        wanted = [i for i, label in enumerate(example.labels) if label != IGNORED]
+        assert wanted == list(range(wanted[0], len(example.ids)))
+        assert example.ids[wanted[0]] == vocabulary.pad
+        for i in wanted[:-1]:
+            assert head[example.labels[i]] == ids[i + 1]
+        last = head[example.labels[-1]]
+        if stage == 0:
+            assert last in (vocabulary.end_of_speech, vocabulary.audio_split)
+        else:
+            assert example.positions[-1] - example.positions[wanted[0]] == len(wanted) - 1
+
+
+def test_a_stage_learns_what_it_is_shown() -> None:
+    network = tiny_network(config(0))
+    maker = RowMaker(config(0), TextTokenizer(TOKENIZER), items(4), longest=0, seed=0)
+    batch = stages.collate([maker.example(item) for item in items(4)])
+    model = stages.StageTraining(network, compiled=False)
+    optimizers = stages.optimizers(network)
+    losses = []
+    for _ in range(12):
+        loss, _ = model(batch)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def spoken(seconds: float, seed: int) -> Utterance:
+    generator = np.random.default_rng(seed)
+    time = np.arange(int(seconds * 24_000)) / 24_000
+    wave = 0.3 * np.sin(2 * np.pi * 150 * time) + generator.normal(0, 0.01, len(time))
+    return Utterance(
+        (wave * 32767).astype(np.int16),
+        generator.integers(0, PHONEMES, int(seconds * 40)).astype(np.uint8),
+        np.full(int(seconds * 80), 150, np.float16),
+    )
+
+
+def write_corpus(folder: Path, count: int) -> None:
+    writer = ShardWriter(folder, "shard-000")
+    assert not writer.done
+    for i in range(count):
+        labels = {"text": f"Line {i}.", "language": "english", "style": "agentic", "speaker": "s"}
+        writer.add(spoken(1.3 + 0.1 * (i % 3), i), id=f"{i:03d}", **labels)
+    writer.close()
+    assert writer.done
+
+
+def test_the_corpus_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_corpus(tmp_path, 5)
+    for i, item in enumerate(read(tmp_path)):
+        original = spoken(1.3 + 0.1 * (i % 3), i)
+        assert item.text == f"Line {i}."
+        np.testing.assert_array_equal(item.samples, original.samples)
+        assert item.phoneme_labels().shape == (item.frames, 4)
+        assert item.pitch_at(100, 8).tolist() == [150] * 8
+
+
+def test_the_codec_learns_and_its_codes_are_kept(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", 12)
+    network = build_spectral(TINY)
+    model = codec.CodecTraining(network, TINY.latent, PHONEMES)
+    optimizer = codec.build_optimizer(model)
+    batch = codec.make_batch(list(read(tmp_path / "corpus")), random.Random(0))
+    totals = []
+    for _ in range(12):
+        losses = model(batch, depth=3)
+        total = torch.stack([codec.WEIGHTS[n] * v for n, v in losses.items() if n != "vq"]).sum()
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+        totals.append(total.item())
+    assert totals[-1] < 0.95 * totals[0]
+
+    before = {n: p.clone() for n, p in model.named_parameters()}
+    losses = model(batch, depth=3, frozen=True)
+    optimizer.zero_grad()
+    sum(losses.values()).backward()  # type: ignore[union-attr]
+    touched = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert not touched & {n for n, p in before.items() if n.startswith("codec.convnext_encoder")}
+
+    extract(tmp_path / "corpus", network, tmp_path / "codes")
+    extract(tmp_path / "corpus", network, tmp_path / "codes")  # nothing left to do
+    coded = load(tmp_path / "codes")
+    assert [c.id for c in coded] == [f"{i:03d}" for i in range(12)]
+    assert all(c.codes.shape == (4, int((1.3 + 0.1 * (i % 3)) * 24_000 + 0.5) // HOP)
+               for i, c in enumerate(coded))  # fmt: skip
+    assert load(tmp_path / "codes", streams=1)[0].codes.shape[0] == 1
+
+
+def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    layer = nn.Linear(2, 2)
+    progress = Progress(tmp_path, 1.0, {"layer": layer})
+    progress.advance()
+    progress.save()
+    other = nn.Linear(2, 2)
+    resumed = Progress(tmp_path, 1.0, {"layer": other})
+    assert resumed.step == 1
+    assert torch.equal(layer.weight, other.weight)
+
+
+def test_schedules_fall() -> None:
+    assert cosine(0, 1000) == 1 and cosine(1, 1000) < 0.05
+    assert linear_after(0.2, 1000) == 1 and linear_after(1, 1000) < 0.05
+    assert cosine(0, 0) < 0.05
+
+
+def test_texts() -> None:
+    assert list(sentences('He left. NASA called! It is 5 pm. "So it goes," he said.')) == [
+        "He left."
+    ]
+    assert number(1907) == "one thousand nine hundred and seven"
+    assert number(40) == "forty" and number(21) == "twenty-one"
+    assert all(line[0].isupper() and line[-1] in ".?!" for line in templates(200))

@@ -69,12 +69,19 @@ def _export(args: argparse.Namespace) -> None:
     export.export(args.run, args.target, export.Names(args.id, args.revision))
 
 
+def _curves(args: argparse.Namespace) -> None:
+    from tontaube.train import curves
+
+    curves.plot(args.run, args.target)
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "data": _data,
     "codec": _codec,
     "codes": _codes,
     "stage": _stage,
     "export": _export,
+    "curves": _curves,
 }
 
 
@@ -98,6 +105,8 @@ def main() -> None:
     step.add_argument("stage", type=int, choices=range(4))
     step.add_argument("--minutes", type=float, default=60)
     step.add_argument("--tokens", type=int, default=8192, help="tokens a step")
+    step = commands.add_parser("curves", parents=[common], help="draw the curves of a run")
+    step.add_argument("--target", type=Path, default=Path("docs/training"))
     step = commands.add_parser("export", parents=[common], help="write the bundle")
     step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
     step.add_argument("--id", default="tontaube-mini")

@@ -20,6 +20,12 @@ def _voice(args: argparse.Namespace) -> None:
     voice.run(settings, options)
 
 
+def _startup(args: argparse.Namespace) -> None:
+    from tontaube.bench import startup
+
+    startup.run(args.model)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tontaube.bench", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -32,6 +38,9 @@ def main() -> None:
     step.add_argument("--no-reference", action="store_true", help="only our own speech")
     step.add_argument("--keep", type=Path, help="folder for the wav files")
     step.set_defaults(command=_voice)
+    step = commands.add_parser("startup", help="from a cold process to the first audio")
+    step.add_argument("--model", help="a bundle's folder")
+    step.set_defaults(command=_startup)
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.command(args)

@@ -129,9 +129,10 @@ def open_codec(bundle: Bundle, device: torch.device) -> tuple[CodecNetwork, Join
     network: CodecNetwork
     try:
         if part.kind == "spectral":
-            spectral = build_spectral(SpectralConfig.model_validate(part.config))
+            sizes = SpectralConfig.model_validate(part.config)
+            spectral = build_spectral(sizes)
             load_tensors(spectral, weights)
-            network = SpectralCodec(spectral, STREAMS)
+            network = SpectralCodec(spectral, STREAMS, sizes.input_gain)
         else:
             features = None
             if part.features_path is not None and part.features_stats is not None:

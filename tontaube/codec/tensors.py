@@ -28,21 +28,32 @@ def load_tensors(
     ``rename`` turns a name in the file into the module's, or into None for a tensor not wanted.
     Raises BundleError naming what is missing, left over, misshapen or damaged.
     """
+    tensors = _read(find_tensors(module, path, rename=rename), dtype)
+    module.load_state_dict(tensors, assign=True)
+
+
+def find_tensors(
+    module: nn.Module, path: Path, *, rename: Callable[[str], str | None] = str
+) -> dict[str, tuple[Path, str]]:
+    """Where each of ``module``'s tensors lies: (file, name in it). Only headers are read.
+
+    Raises BundleError as ``load_tensors`` does.
+    """
     wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     places: dict[str, tuple[Path, str]] = {}
     shapes: dict[str, tuple[int, ...]] = {}
-    for file in _files(path):
+    for file in _files(path, rename):
         for stored, shape in _shapes(file).items():
             name = rename(stored)
             if name is not None:
                 places[name] = file, stored
                 shapes[name] = shape
     _check(path, wanted, shapes)
-    tensors = _read({name: places[name] for name in wanted}, dtype)
-    module.load_state_dict(tensors, assign=True)
+    return {name: places[name] for name in wanted}
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path, rename: Callable[[str], str | None]) -> list[Path]:
+    """The files with tensors that are wanted; other shards of a larger checkpoint may be absent."""
     if path.is_file():
         return [path]
     whole, index = path / "model.safetensors", path / "model.safetensors.index.json"
@@ -51,7 +62,8 @@ def _files(path: Path) -> list[Path]:
     if not index.is_file():
         raise BundleError(f"{path}: neither {whole.name} nor {index.name} is there")
     try:
-        shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        places = json.loads(index.read_text("utf-8"))["weight_map"]
+        shards = sorted({shard for name, shard in places.items() if rename(name) is not None})
         files = [path / Path(shard).name for shard in shards]  # shards lie beside their index
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"{index}: not an index of shards ({error!r})") from error

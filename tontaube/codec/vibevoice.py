@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,8 @@ class VibeVoice:
     ) -> VibeVoice:
         """Read transformers' export or the original checkpoint's folder (told apart by their
         ``config.json``). Raises BundleError naming the file or the tensors that do not fit."""
-        from transformers import VibeVoiceAcousticTokenizerModel
-
-        config, original = _read_config(folder / "config.json")
-        with torch.device("meta"):
-            model = VibeVoiceAcousticTokenizerModel(config)
-        load_tensors(model, folder, rename=original_name if original else str, dtype=dtype)
+        model, rename = empty_vibevoice(folder)
+        load_tensors(model, folder, rename=rename, dtype=dtype)
         return cls(model, device)
 
     def initial_state(self) -> VibeVoiceState:
@@ -82,6 +79,16 @@ class VibeVoice:
         cache = None if state is None else state.decoder
         audio: Tensor = self._model.decode(latents[None], padding_cache=cache).audio
         return audio[0, 0].float()
+
+
+def empty_vibevoice(folder: Path) -> tuple[Any, Callable[[str], str | None]]:
+    """The network on the meta device, as ``folder``'s configuration describes it, and what turns a
+    stored tensor's name into its. Raises BundleError."""
+    from transformers import VibeVoiceAcousticTokenizerModel
+
+    config, original = _read_config(folder / "config.json")
+    with torch.device("meta"):
+        return VibeVoiceAcousticTokenizerModel(config), original_name if original else str
 
 
 def _read_config(path: Path) -> tuple[Any, bool]:

@@ -52,23 +52,9 @@ class W2vBertFeatures:
 
         Raises BundleError naming the file or the tensors that do not fit.
         """
-        from transformers import SeamlessM4TFeatureExtractor, Wav2Vec2BertConfig, Wav2Vec2BertModel
-
-        try:
-            sizes = json.loads((folder / "config.json").read_text("utf-8"))
-            config = Wav2Vec2BertConfig(
-                **sizes | {"num_hidden_layers": min(LAYERS, sizes["num_hidden_layers"])}
-            )
-            extractor: Any = SeamlessM4TFeatureExtractor  # untyped
-            extractor = extractor(
-                **json.loads((folder / "preprocessor_config.json").read_text("utf-8"))
-            )
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise BundleError(f"{folder}: not a w2v-BERT model ({error})") from error
-        with torch.device("meta"):
-            model: Any = Wav2Vec2BertModel(config)
-        load_tensors(model, folder, rename=_wanted)
-        mean, variance = _statistics(statistics, config.hidden_size)
+        model, extractor = empty_w2vbert(folder)
+        load_tensors(model, folder, rename=w2vbert_name)
+        mean, variance = read_statistics(statistics, model.config.hidden_size)
         return cls(model.to(device), extractor, mean, variance, sample_rate=sample_rate)
 
     @torch.inference_mode()
@@ -82,6 +68,25 @@ class W2vBertFeatures:
         ).last_hidden_state
         features = (hidden - self._mean) / self._deviation  # [1, T50, 1024]
         return F.avg_pool1d(features.transpose(1, 2), DOWNSAMPLE)
+
+
+def empty_w2vbert(folder: Path) -> tuple[Any, Any]:
+    """The layers that are used, on the meta device, and the feature extractor, as ``folder``'s
+    configurations describe them. Raises BundleError."""
+    from transformers import SeamlessM4TFeatureExtractor, Wav2Vec2BertConfig, Wav2Vec2BertModel
+
+    extractor: Any = SeamlessM4TFeatureExtractor  # untyped
+    try:
+        sizes = json.loads((folder / "config.json").read_text("utf-8"))
+        layers = min(LAYERS, sizes["num_hidden_layers"])
+        config = Wav2Vec2BertConfig(**sizes | {"num_hidden_layers": layers})
+        extractor = extractor(
+            **json.loads((folder / "preprocessor_config.json").read_text("utf-8"))
+        )
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BundleError(f"{folder}: not a w2v-BERT model ({error})") from error
+    with torch.device("meta"):
+        return Wav2Vec2BertModel(config), extractor
 
 
 def resample(samples: Tensor, old: int, new: int) -> Tensor:
@@ -103,13 +108,15 @@ def resample(samples: Tensor, old: int, new: int) -> Tensor:
     return out[0].t().reshape(-1)[: math.ceil(samples.shape[0] * new / old)].contiguous()
 
 
-def _wanted(name: str) -> str | None:
+def w2vbert_name(name: str) -> str | None:
+    """A stored tensor's name → the network's; None for a layer that is not used."""
     parts = name.split(".")
     late = parts[:2] == ["encoder", "layers"] and int(parts[2]) >= LAYERS
     return None if late or parts[0] == "adapter" else name
 
 
-def _statistics(path: Path, size: int) -> tuple[Tensor, Tensor]:
+def read_statistics(path: Path, size: int) -> tuple[Tensor, Tensor]:
+    """DualCodec's mean and variance of the features, [size] each. Raises BundleError."""
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
         mean, variance = (torch.as_tensor(found[name]).float() for name in ("mean", "var"))

@@ -30,7 +30,8 @@ def _codec(args: argparse.Namespace) -> None:
 
     corpus, trained = args.run / "corpus", args.run / "codec"
     if args.polish:
-        codec.polish(corpus, trained, args.run / "decoder", SpectralConfig(), args.minutes)
+        source = codec.Polish(corpus, args.run / "codes", trained, args.gain)
+        codec.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
     else:
         codec.train(corpus, trained, SpectralConfig(), codec.Plan(args.minutes))
 
@@ -66,7 +67,7 @@ def _stage(args: argparse.Namespace) -> None:
 def _export(args: argparse.Namespace) -> None:
     from tontaube.train import export
 
-    export.export(args.run, args.target, export.Names(args.id, args.revision))
+    export.export(args.run, args.target, export.Names(args.id, args.revision), args.input_gain)
 
 
 def _curves(args: argparse.Namespace) -> None:
@@ -99,6 +100,7 @@ def main() -> None:
     step = commands.add_parser("codec", parents=[common], help="train the codec")
     step.add_argument("--minutes", type=float, default=60)
     step.add_argument("--polish", action="store_true", help="only the decoder; codes are final")
+    step.add_argument("--gain", type=float, default=1.0, help="of the decoder over the corpus")
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
     step.add_argument("--semantic", action="store_true", help="only C0, once it is frozen")
     step = commands.add_parser("stage", parents=[common], help="train CB0..CB3")
@@ -111,6 +113,7 @@ def main() -> None:
     step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
     step.add_argument("--id", default="tontaube-mini")
     step.add_argument("--revision", default="1")
+    step.add_argument("--input-gain", type=float, default=1.0, help="1 / --gain of the decoder")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     COMMANDS[args.command](args)

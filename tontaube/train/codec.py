@@ -8,7 +8,7 @@ can be polished while CB1..CB3 train.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,10 @@ from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import VectorQuantizer
 from tontaube.codec.logmel import STEP, LogMel, mel_filters
 from tontaube.codec.spectral import STEPS, SpectralDecoder, pulse_train
+from tontaube.train.codes import load
 from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, read
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES, PITCH_RATE, VOICED_ABOVE
-from tontaube.types import STREAMS
 
 PER_FRAME = 4  # phoneme labels a frame
 BATCH, CROP = 12, 12  # utterances; frames of each that are decoded
@@ -174,11 +174,9 @@ class CodecTraining(nn.Module):
         assert isinstance(c0, Quantizing)
         return int((c0.usage > 0.01).sum())
 
-    def polish(self, batch: Batch) -> dict[str, Tensor]:
-        """The losses that the decoder answers for, given final codes of all streams."""
-        features = self.features(batch.audio)
+    def polish(self, batch: Batch, codes: Tensor) -> dict[str, Tensor]:
+        """The losses that the decoder answers for, given final codes [B, 4, T]."""
         with torch.no_grad():
-            codes = self.codec.encode(features, features, STREAMS)
             latents = crops(self.codec.latents(codes), batch.crops)
         return self._decoder_losses(latents, batch)
 
@@ -284,22 +282,41 @@ def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> Dua
     return codec
 
 
-def polish(corpus: Path, trained: Path, folder: Path, config: SpectralConfig, minutes: float
-           ) -> None:  # fmt: skip
-    """Go on with the decoder alone, from the checkpoint in ``trained``; codes stay as they are."""
+@dataclass(frozen=True, slots=True)
+class Polish:
+    """What the decoder alone goes on with: audio, its codes, and how much louder it shall speak
+    than the audio that was encoded."""
+
+    corpus: Path
+    codes: Path
+    trained: Path  # the folder of the codec's run
+    gain: float = 1.0
+
+
+def polish(source: Polish, folder: Path, config: SpectralConfig, minutes: float) -> None:
+    """Go on with the decoder alone; codes stay as they are. A louder target shows the losses more
+    of what lies under their floor."""
     rng = random.Random()
     model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
-    saved = torch.load(trained / "checkpoint.pt", weights_only=True)
-    model.load_state_dict(saved["model"])
-    parameters = list(model.codec.dac.decoder.parameters())
+    model.load_state_dict(_trained(source.trained))
+    decoder = model.codec.dac.decoder
+    assert isinstance(decoder, SpectralDecoder)
+    decoder.amplify(source.gain)
+    parameters = list(decoder.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=PEAK, betas=(0.8, 0.99), fused=True)
     progress = Progress(folder, minutes, {"model": model, "optimizer": optimizer})
-    items = usable(corpus, HELD_OUT)
+    coded = {item.id: torch.from_numpy(item.codes) for item in load(source.codes)}
+    items = [item for item in usable(source.corpus, HELD_OUT) if item.id in coded]
     while progress.running:
         for group in optimizer.param_groups:
             group["lr"] = 0.7 * PEAK * cosine(progress.fraction, progress.step)
         first = rng.randrange(len(items) - BATCH)
-        losses = model.polish(make_batch(items[first : first + BATCH], rng))
+        chosen = items[first : first + BATCH]
+        batch = make_batch(chosen, rng)
+        batch = replace(batch, target=batch.target * source.gain)
+        longest = batch.labels.shape[1]
+        codes = torch.stack([F.pad(coded[i.id], (0, longest - i.frames)) for i in chosen])
+        losses = model.polish(batch, codes)
         total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
         optimizer.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
@@ -308,6 +325,11 @@ def polish(corpus: Path, trained: Path, folder: Path, config: SpectralConfig, mi
         progress.advance()
         if progress.step % 100 == 0:
             progress.log("polish", **{n: v.item() for n, v in losses.items()})
+
+
+def _trained(folder: Path) -> dict[str, Tensor]:
+    saved: dict[str, dict[str, Tensor]] = torch.load(folder / "checkpoint.pt", weights_only=True)
+    return saved["model"]
 
 
 def build_optimizer(model: CodecTraining) -> torch.optim.AdamW:

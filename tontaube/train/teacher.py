@@ -15,7 +15,7 @@ PHONEME_RATE = 40  # phoneme labels a second
 PITCH_RATE = 80  # pitch values a second
 PHONEMES = 178  # size of the phoneme alphabet
 VOICED_ABOVE = 40.0  # Hz
-LEVEL = 0.55  # fixed gain, so that loudness stays the text's and the style's
+LEVEL = 2.2  # fixed gain, so that loudness stays the text's and the style's
 ALIGNMENT = "/ReduceSum_1_output_0"  # the model's inner tensor: phoneme index per 25 ms
 
 

@@ -1,20 +1,61 @@
 """A model bundle's description (``bundle.json``) and its checked paths; it loads no weights.
 
 Everything in which bundles differ stands in the description: no code branches on a bundle's name.
+A path in it is relative to the bundle's folder, or to a source's when written ``source:path``.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tontaube.errors import BundleError
 from tontaube.types import STREAMS
 
 MINI = Path(__file__).parent / "bundles" / "mini"
+RELEASED = Path(__file__).parent / "bundles" / "released.json"
+OWN = ""  # the source that is the bundle's own folder
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Files that a bundle needs of one folder of one source."""
+
+    source: str  # OWN, or a key of ``Description.sources``
+    folder: str  # "" is the source's root
+    files: tuple[str, ...]
+    weights: bool = False  # and model.safetensors, whole or in shards
+    tensors: str = ""  # of the shards, those with a tensor whose name begins so
+
+    @classmethod
+    def file(cls, path: str) -> Self:
+        """The one file that ``path`` of a description names."""
+        source, inner = split_path(path)
+        at = PurePosixPath(inner)
+        return cls(source, "" if at.parent.name == "" else str(at.parent), (at.name,))
+
+    @classmethod
+    def parts_of(
+        cls, path: str, *files: str, weights: bool = False, tensors: str | None = None
+    ) -> Self:
+        """Files below the folder that ``path`` of a description names."""
+        source, inner = split_path(path)
+        return cls(source, inner.strip("/"), files, weights, tensors or "")
+
+    def name(self, file: str) -> str:
+        """A file's path in the source."""
+        return f"{self.folder}/{file}" if self.folder else file
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """``source:path`` → the source and the path in it; a plain path is the bundle's own."""
+    source, colon, inner = path.partition(":")
+    return (source, inner) if colon else (OWN, path)
 
 
 class _Part(BaseModel):
@@ -67,6 +108,14 @@ class Streaming(_Part):
     max_frames: int = 100
 
 
+class Source(_Part):
+    """A hub repository that holds parts of a bundle; the revision pins them."""
+
+    repo: str
+    revision: str
+    license: str | None = None
+
+
 class CodecPart(_Part):
     """The codec network and its weights; ``config`` holds the network's own sizes."""
 
@@ -83,6 +132,7 @@ class JoinPart(_Part):
 
     kind: Literal["exact", "vibevoice"] = "exact"
     path: str | None = None
+    tensors: str | None = None  # how the names begin that are read of a larger checkpoint
 
 
 class VoicePart(_Part):
@@ -104,6 +154,7 @@ class Description(_Part):
     id: str
     revision: str
     license: str
+    sources: dict[str, Source] = Field(default_factory=dict)
     sample_rate: int = 24_000
     stages: tuple[str, str, str, str] = ("cb0", "cb1", "cb2", "cb3")
     tokenizer: str = "tokenizer"
@@ -121,34 +172,71 @@ class Description(_Part):
     prompt_frames: tuple[int, int, int, int] = (750, 300, 150, 100)
     context_tokens: tuple[int, int, int, int] = (2500, 2000, 2400, 3000)
 
+    @model_validator(mode="after")
+    def _sources_are_known(self) -> Self:
+        for want in self.wants():
+            if want.source != OWN and want.source not in self.sources:
+                raise ValueError(f"a path names the source {want.source!r}, which is not described")
+        return self
+
+    def wants(self) -> tuple[Want, ...]:
+        """Every file that the bundle needs."""
+        codec, join = self.codec, self.join
+        config = "config.json"
+        wants = [Want.parts_of(stage, config, weights=True) for stage in self.stages]
+        wants += [Want.parts_of(self.tokenizer, "tokenizer.json"), Want.file(codec.weights)]
+        if codec.features_path is not None:
+            files = (config, "preprocessor_config.json")
+            wants.append(Want.parts_of(codec.features_path, *files, weights=True))
+        if codec.features_stats is not None:
+            wants.append(Want.file(codec.features_stats))
+        if join.path is not None:
+            wants.append(Want.parts_of(join.path, config, weights=True, tensors=join.tensors))
+        for voice in self.voices:
+            paths = (voice.codes, voice.audio, voice.preview)
+            wants += [Want.file(path) for path in paths if path is not None]
+        return tuple(wants)
+
+
+def read_description(path: Path) -> Description:
+    """Read a ``bundle.json``. Raises BundleError naming the file or field at fault."""
+    try:
+        return Description.model_validate(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise BundleError(f"{path}: not found; is this folder a model bundle?") from None
+    except (ValidationError, ValueError) as error:
+        raise BundleError(f"{path}: {error}") from error
+
 
 class Bundle:
-    """A description and the folder its paths are relative to."""
+    """A description, the folder its paths are relative to, and those of its sources."""
 
-    def __init__(self, root: Path, description: Description) -> None:
+    def __init__(
+        self, root: Path, description: Description, sources: Mapping[str, Path] | None = None
+    ) -> None:
         self.root = root
         self.description = description
+        self._folders = {OWN: root, **(sources or {})}
 
     @classmethod
     def open(cls, root: Path) -> Bundle:
-        """Read ``root/bundle.json``. Raises BundleError naming the file or field at fault."""
-        path = root / "bundle.json"
-        try:
-            description = Description.model_validate(json.loads(path.read_text("utf-8")))
-        except FileNotFoundError:
-            raise BundleError(f"{path}: not found; is this folder a model bundle?") from None
-        except (ValidationError, json.JSONDecodeError) as error:
-            raise BundleError(f"{path}: {error}") from error
-        return cls(root, description)
+        """Read ``root/bundle.json``, whose parts all lie in ``root``. Raises BundleError naming the
+        file or field at fault."""
+        return cls(root, read_description(root / "bundle.json"))
 
-    def path(self, relative: str) -> Path:
+    def path(self, path: str) -> Path:
         """A file of the bundle. Raises BundleError if it is missing or lies outside the bundle."""
-        path = (self.root / relative).resolve()
-        if not path.is_relative_to(self.root.resolve()):
-            raise BundleError(f"{relative}: points outside the bundle {self.root}")
-        if not path.exists():
-            raise BundleError(f"{path}: missing from the bundle")
-        return path
+        source, inner = split_path(path)
+        folder = self._folders.get(source)
+        if folder is None:
+            raise BundleError(f"{path}: the source {source!r} was not fetched")
+        # By the letters: files kept in a cache are links to where their content lies.
+        if PurePosixPath(inner).is_absolute() or ".." in PurePosixPath(inner).parts:
+            raise BundleError(f"{path}: points outside the bundle {self.root}")
+        found = folder / inner
+        if not found.exists():
+            raise BundleError(f"{found}: missing from the bundle")
+        return found
 
     def stage(self, stage: int) -> Path:
         """The folder of CB{stage}: ``config.json`` and safetensors."""

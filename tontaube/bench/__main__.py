@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-import torch
-
-from tontaube.config import Settings
+from tontaube.errors import TontaubeError
 
 
 def _voice(args: argparse.Namespace) -> None:
-    from tontaube.bench import voice
+    import torch
 
+    from tontaube.bench import voice
+    from tontaube.config import Settings
+
+    torch.set_num_threads(1)
     settings = Settings(model=args.model) if args.model else Settings()
     options = voice.Options(
         args.language, args.style, args.temperature, args.limit, not args.no_reference, args.keep
@@ -24,6 +27,50 @@ def _startup(args: argparse.Namespace) -> None:
     from tontaube.bench import startup
 
     startup.run(args.model)
+
+
+def _load(args: argparse.Namespace) -> None:
+    from tontaube.bench import load
+
+    wanted = load.Load(
+        url=args.url,
+        rates=args.rates,
+        seconds=args.seconds,
+        texts=load.read_texts(args.texts or load.TEXTS),
+        model=args.model,
+        voice=args.voice,
+        key=args.key,
+        sample_rate=args.sample_rate,
+        threshold=args.threshold,
+        client_buffer=args.buffer,
+        window=args.window,
+        seed=args.seed,
+    )
+    load.run(wanted, args.out, args.plot)
+
+
+def _sim(args: argparse.Namespace) -> None:
+    from tontaube.bench import curves, sim, simulation
+
+    table = curves.load(args.curves) if args.curves else curves.H100
+    if args.metrics:
+        table = table.fitted(curves.measured(args.metrics.read_text("utf-8")))
+    server = simulation.Server(
+        curves=table,
+        max_streams=args.streams,
+        first_limit=args.first_limit or args.streams,
+        room=args.room,
+        max_batch=args.batch,
+    )
+    traffic = simulation.Traffic(seconds=args.seconds, seed=args.seed)
+    sim.run(server, traffic, args.rates, out=args.out)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    numbers = tuple(float(part) for part in text.split(","))
+    if min(numbers) <= 0:
+        raise ValueError(text)
+    return numbers
 
 
 def main() -> None:
@@ -41,9 +88,46 @@ def main() -> None:
     step = commands.add_parser("startup", help="from a cold process to the first audio")
     step.add_argument("--model", help="a bundle's folder")
     step.set_defaults(command=_startup)
+    _add_load(commands.add_parser("load", help="listeners of any server, by arrival rate"))
+    _add_sim(commands.add_parser("sim", help="policies of the scheduler in virtual time"))
     args = parser.parse_args()
-    torch.set_num_threads(1)
-    args.command(args)
+    try:
+        args.command(args)
+    except TontaubeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _add_load(step: argparse.ArgumentParser) -> None:
+    step.add_argument("url", help="OpenAI-compatible base URL")
+    step.add_argument("--rates", type=_numbers, default=(0.5, 1.0, 2.0), help="requests a second")
+    step.add_argument("--seconds", type=float, default=60.0, help="for each rate")
+    step.add_argument("--texts", type=Path, help="a file with one text a line")
+    step.add_argument("--model", default="tontaube-v1")
+    step.add_argument("--voice", default="alloy")
+    step.add_argument("--key", help="sent as bearer token")
+    step.add_argument("--sample-rate", type=int, default=24_000, help="of the server's pcm, in Hz")
+    step.add_argument("--threshold", type=float, default=-40.0, help="audible from here on, dBFS")
+    step.add_argument("--buffer", type=float, default=0.0, help="seconds a client keeps first")
+    step.add_argument("--window", type=float, default=1.0, help="seconds of audio for one RTF")
+    step.add_argument("--seed", type=int, default=0)
+    step.add_argument("--out", type=Path, help="JSON file")
+    step.add_argument("--plot", type=Path, help="PNG file (needs matplotlib)")
+    step.set_defaults(command=_load)
+
+
+def _add_sim(step: argparse.ArgumentParser) -> None:
+    step.add_argument("--rates", type=_numbers, default=(4.0, 8.0, 12.0, 16.0))
+    step.add_argument("--seconds", type=float, default=60.0, help="in which requests come")
+    step.add_argument("--curves", type=Path, help="JSON table of step times (default: an H100)")
+    step.add_argument("--metrics", type=Path, help="a server's saved /metrics to fit them to")
+    step.add_argument("--streams", type=int, default=64, help="at once, at most")
+    step.add_argument("--first-limit", type=int, help="of streams, before anything was measured")
+    step.add_argument("--room", type=int, default=64, help="requests that may wait")
+    step.add_argument("--batch", type=int, default=64, help="sequences a stage steps together")
+    step.add_argument("--seed", type=int, default=0)
+    step.add_argument("--out", type=Path, help="JSON file")
+    step.set_defaults(command=_sim)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[1]
 ORDER = (
     ("types", "errors"),
     ("bundle",),
-    ("config",),
+    ("config", "recordings"),
+    ("hub",),
+    ("sources",),
     ("text",),
     ("tokens",),
     ("layout",),
@@ -25,7 +27,7 @@ ORDER = (
     ("scheduling",),
     ("stream",),
     ("assembly",),
-    ("engine",),
+    ("engine", "doctor"),
     ("train", "bench", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

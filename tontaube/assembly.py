@@ -7,7 +7,6 @@ import importlib.util
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from pydantic import ValidationError
@@ -28,6 +27,7 @@ from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
 from tontaube.pipeline import Decoder
+from tontaube.sources import open_bundle
 from tontaube.stages.reading import Grammar
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.types import STREAMS, Codes, Samples
@@ -52,7 +52,7 @@ def assemble(settings: Settings) -> tuple[Bundle, Machinery]:
     """Open the model and load its weights. Raises BundleError, Unavailable."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    bundle = Bundle.open(locate(settings.model))
+    bundle = open_bundle(settings.model, settings.parts)
     device = _device(settings.device)
     kind = _engine_kind(settings.engine, device)
     network, join = open_codec(bundle, device)
@@ -67,14 +67,6 @@ def assemble(settings: Settings) -> tuple[Bundle, Machinery]:
             read_reference, sample_rate=bundle.description.sample_rate
         ),
     )
-
-
-def locate(model: str) -> Path:
-    """The folder of a bundle. Raises BundleError."""
-    path = Path(model).expanduser()
-    if not path.is_dir():
-        raise BundleError(f"{model}: no such folder; give the path of a model bundle")
-    return path
 
 
 def open_grammar(bundle: Bundle) -> Grammar:

@@ -32,6 +32,9 @@ class Settings(BaseSettings):
 
     # The model and where it runs
     model: str = Field(str(MINI), description="a bundle's folder, or a model hub id")
+    parts: dict[str, str] = Field(
+        {}, description="sources of the model taken from elsewhere, and voices: a folder of them"
+    )
     engine: Literal["auto", "torch", "vllm"] = "auto"
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps …")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"

@@ -113,7 +113,7 @@ class Engine:
         sentence, and ``request.text`` is ignored. Raises InvalidRequest, Busy, Unavailable here;
         the iteration raises GenerationFailed, DeadlineExceeded, TontaubeError.
         """
-        voice = self.voices.get(request.voice)
+        voice = await self.voices.ready(request.voice)
         plan = self._planner.plan(request, voice, dictated=text is not None)
         if text is None:
             stream = self._whole(plan)

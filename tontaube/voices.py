@@ -12,21 +12,16 @@ import time
 import unicodedata
 import wave
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from tontaube.bundle import Bundle
 from tontaube.errors import BundleError, InvalidRequest, UnknownVoice
+from tontaube.recordings import Encode, Read, RecordedCodes, read_codes, write_codes
 from tontaube.types import STREAMS, Codes, Samples, Voice
-
-Encode = Callable[[Samples], Awaitable[Codes]]
-Read = Callable[[bytes], Samples]
 
 OPENAI_NAMES = (
     *("alloy", "ash", "ballad", "coral", "echo", "fable", "onyx"),
@@ -71,7 +66,10 @@ class VoiceLibrary:
         self._read = read
         self._encode = encode
         self._codec = f"{description.id} {description.revision}"
+        kept = store.folder.parent / "recordings"
+        self._recorded = RecordedCodes(kept, self._codec, read, encode)
         self._shipped: dict[str, Voice] = {}
+        self._unread: dict[str, Path] = {}  # recordings of shipped voices without codes yet
         self._records: dict[str, _Record] = {}
         self._cache: OrderedDict[str, Voice] = OrderedDict()
         self._aliases: dict[str, str] = {}
@@ -84,10 +82,9 @@ class VoiceLibrary:
         for part in self._bundle.description.voices:
             codes = np.zeros((STREAMS, 0), np.int64)
             if part.codes is not None:
-                codes = _read_codes(self._bundle.path(part.codes))
+                codes = read_codes(self._bundle.path(part.codes))
             elif part.audio is not None:
-                samples = self._read(self._bundle.path(part.audio).read_bytes())
-                codes = await self._encode(samples)
+                self._unread[part.id] = self._bundle.path(part.audio)
             preview = str(self._bundle.path(part.preview)) if part.preview else None
             voice = Voice(part.id, part.name, part.language, part.style, codes, preview)
             self._shipped[part.id] = voice
@@ -109,7 +106,7 @@ class VoiceLibrary:
             if record.codec != self._codec:  # another model's codes: make ours
                 samples = self._read((folder / "reference.wav").read_bytes())
                 record = record.model_copy(update={"codec": self._codec})
-                _write_codes(folder / "codes.safetensors", await self._encode(samples))
+                write_codes(folder / "codes.safetensors", await self._encode(samples))
                 (folder / "voice.json").write_text(record.model_dump_json(), "utf-8")
             self._records[record.id] = record
 
@@ -120,7 +117,8 @@ class VoiceLibrary:
         return [*self._shipped.values(), *uploaded]
 
     def get(self, name: str | None) -> Voice:
-        """A voice by id, name or alias, None for the default one. Raises UnknownVoice."""
+        """A voice by id, name or alias, None for the default one; one made of a recording has no
+        codes before it was ``ready``. Raises UnknownVoice."""
         found = self._find(name)
         if found in self._shipped:
             return self._shipped[found]
@@ -129,10 +127,23 @@ class VoiceLibrary:
             self._cache.move_to_end(found)
             return self._cache[found]
         self.misses += 1
-        codes = _read_codes(self._store.folder / found / "codes.safetensors")
+        codes = read_codes(self._store.folder / found / "codes.safetensors")
         voice = self._cache[found] = self._voice(self._records[found], codes)
         if len(self._cache) > self._store.cached:
             self._cache.popitem(last=False)
+        return voice
+
+    async def ready(self, name: str | None) -> Voice:
+        """As ``get``, with the codes of a recording that is asked for the first time made.
+
+        Raises UnknownVoice, or InvalidRequest for a recording that is no voice.
+        """
+        voice = self.get(name)
+        recording = self._unread.get(voice.id)
+        if recording is not None:
+            voice = replace(voice, codes=await self._recorded.of(recording))
+            self._shipped[voice.id] = voice
+            self._unread.pop(voice.id, None)
         return voice
 
     def _find(self, name: str | None) -> str:
@@ -220,7 +231,7 @@ class VoiceLibrary:
         draft = self._store.folder / f".{record.id}.{secrets.token_hex(4)}"
         draft.mkdir()
         try:
-            _write_codes(draft / "codes.safetensors", codes)
+            write_codes(draft / "codes.safetensors", codes)
             _write_wave(draft / "reference.wav", samples, self._bundle.description.sample_rate)
             (draft / "voice.json").write_text(record.model_dump_json(), "utf-8")
             draft.rename(self._store.folder / record.id)
@@ -251,21 +262,6 @@ def _new_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "voice"
     return f"{slug}-{secrets.token_hex(4)}"
-
-
-def _read_codes(path: Path) -> Codes:
-    """Tensor ``codes`` int [4, T] of a safetensors file. Raises BundleError."""
-    try:
-        codes = load_file(path)["codes"].astype(np.int64)
-    except (OSError, KeyError, SafetensorError) as error:
-        raise BundleError(f"{path}: not a voice's codes: {error}") from error
-    if codes.ndim != 2 or codes.shape[0] != STREAMS:
-        raise BundleError(f"{path}: codes have shape {codes.shape}, not [{STREAMS}, T]")
-    return codes
-
-
-def _write_codes(path: Path, codes: Codes) -> None:
-    save_file({"codes": np.ascontiguousarray(codes, dtype=np.int32)}, path)
 
 
 def _write_wave(path: Path, samples: Samples, sample_rate: int) -> None:

@@ -96,11 +96,11 @@ def through_codec(model: str, audio: dict[str, Samples], streams: int = 4) -> di
     """Audio encoded and decoded by the bundle's codec with its first ``streams`` streams."""
     import torch
 
-    from tontaube.assembly import locate, open_codec
-    from tontaube.bundle import Bundle
+    from tontaube.assembly import open_codec
     from tontaube.codec.base import Window
+    from tontaube.sources import open_bundle
 
-    network, _ = open_codec(Bundle.open(locate(model)), torch.device("cpu"))
+    network, _ = open_codec(open_bundle(model), torch.device("cpu"))
     decoded = {}
     for text, samples in audio.items():
         codes = network.encode(samples)[:streams]

@@ -28,7 +28,7 @@ from tontaube.train.corpus import HOP, Item, read
 from tontaube.train.tokenizer import build_tokenizer
 from tontaube.types import STREAMS
 
-QUIET = 0.01  # RMS of a frame that counts as silent; speech here has about 0.1
+QUIET = 0.1  # of the whole's RMS: a frame below it counts as silent
 LICENSE_NOTE = """\
 These weights were trained from scratch by `python -m tontaube.train` on synthetic speech made with
 the hibari-tts package (a distillation of Kokoro-82M; both Apache-2.0). Texts came from Debian's
@@ -74,7 +74,7 @@ def export(run: Path, target: Path, names: Names, input_gain: float = 1.0) -> No
         default_voice=voices[0].id,
         voices=voices,
         segmentation=Segmentation(max_characters=160, lookahead=50),
-        sampling=SamplingDefaults(temperature=0.5, top_k=20, top_p=0.9),
+        sampling=SamplingDefaults(temperature=0.5, top_k=20, top_p=0.9, min_frames=8),
         silence=find_silence(list(read(run / "corpus", ["shard-000", "shard-001"])), items),
         streaming=Streaming(initial_frames=10, withheld_frames=2, growth=1.6, max_frames=50),
         prompt_frames=(150, 100, 75, 50),
@@ -126,15 +126,16 @@ def find_silence(items: list[Item], coded: list[CodedItem]) -> Silence:
     for item in items:
         code = by_id[item.id].codes
         frames = item.samples[: code.shape[1] * HOP].reshape(-1, HOP).astype(np.float32) / 32768
-        silent = np.sqrt((frames**2).mean(1)) < QUIET
+        silent = (frames**2).mean(1) < QUIET**2 * (frames**2).mean()
         all_.update(code[0].tolist())
         quiet.update(code[0][silent].tolist())
         firsts[int(code[0, 0])] += 1
         lasts[int(code[0, -1])] += 1
         tails[tuple(code[:, -1].tolist())] += 1
     silent_codes = [c for c, n in quiet.most_common(64) if n > 20 and n / all_[c] > 0.9]
+    onset, openings = firsts.most_common(1)[0]
     return Silence(
-        onset=firsts.most_common(1)[0][0],
+        onset=onset if openings > 0.8 * len(items) else None,  # styles may open differently
         codes=tuple(silent_codes[:10]),
         more_codes=tuple(silent_codes[10:20]),
         trailing=tails.most_common(1)[0][0],

@@ -25,7 +25,7 @@ class ReadVoices(FakeVoices):
 
 
 class WaitingStream:
-    """A stream that waits for its turn as long as its engine has a place in line for it."""
+    """A stream that waits where its engine says: for its turn, or in the midst of speaking."""
 
     def __init__(self, stream: FakeStream, engine: PageEngine) -> None:
         self._stream = stream
@@ -39,18 +39,24 @@ class WaitingStream:
         return self._engine.position
 
     async def __aiter__(self) -> AsyncIterator[AudioChunk]:
-        while self._engine.position:  # noqa: ASYNC110 - a test ends it
+        engine, given = self._engine, 0
+        while engine.position:  # noqa: ASYNC110 - a test ends it
             await asyncio.sleep(0.01)
         async for chunk in self._stream:
             yield chunk
+            given += 1
+            while engine.hold_after is not None and given >= engine.hold_after:
+                await asyncio.sleep(0.01)
 
 
 @dataclass
 class PageEngine(FakeEngine):
-    """``position``: the place in line of its streams; 0: they are spoken."""
+    """``position``: the place in line of its streams; 0: they are spoken. ``hold_after``: chunks
+    after which a stream makes no more for now, so that tests need not be fast."""
 
     voices: FakeVoices = field(default_factory=ReadVoices)
     position: int = 0
+    hold_after: int | None = None
 
     @asynccontextmanager
     async def stream(

@@ -67,6 +67,7 @@ class Stage:
         await made.close()
         self.engine.refuse = None
         self.engine.behaviour = QUICK
+        self.engine.hold_after = None
         await eventually(lambda: self.engine.open == 0)
         assert [text for text in complaints if not expected(text)] == []
 
@@ -112,17 +113,18 @@ async def state(page: Page, wanted: str, line: str = "#speak-line") -> None:
 
 
 async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage) -> None:
-    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.06)
+    stage.engine.hold_after = 5
     async with stage.page() as page:
         await page.fill("#speak-text", LONG)
         await page.click("#speak-play")
         await heard(page, 4_800)
         assert stage.engine.open == 1  # still being made
-        assert await player(page, "state") == "playing"
+        await page.wait_for_function("tontaube.player.state === 'waiting'")  # for more
         await expect(page.locator("#speak-line")).to_contain_text("Segment 1 of 1")
         await expect(page.locator("#panel-speak .backdrop mark.heard")).to_contain_text("This")
         await page.keyboard.press("Escape")
         await eventually(lambda: stage.engine.open == 0)
+        stage.engine.hold_after = None
         chunks = stage.engine.chunks
         await expect(page.locator("#speak-line")).to_contain_text("Stopped after")
         assert await player(page, "state") == "idle"
@@ -238,7 +240,8 @@ async def test_without_an_audio_worklet(stage: Stage) -> None:
 
 
 async def test_six_versions(stage: Stage) -> None:
-    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.3)
+    stage.engine.behaviour = Behaviour(seconds_per_character=1.0)
+    stage.engine.hold_after = 2
     async with stage.page("#compare") as page:
         await page.fill("#compare-text", "Which one is the best of these?")
         await page.click("[data-fill=temperature]")
@@ -249,6 +252,7 @@ async def test_six_versions(stage: Stage) -> None:
         await page.click("#compare-go")
         await page.wait_for_selector(".version.covered")
         await eventually(lambda: stage.engine.open >= 5)  # a browser has six lines to one server
+        stage.engine.hold_after = None
         cards = page.locator(".version .line[data-state=done]")
         await expect(cards).to_have_count(6, timeout=PATIENCE)
         assert len({request.seed for request in stage.engine.requests[-6:]}) == 1
@@ -332,7 +336,7 @@ async def test_the_microphone(stage: Stage) -> None:
 
 
 async def test_sections(stage: Stage) -> None:
-    stage.engine.behaviour = Behaviour(pause=0.05, seconds_per_character=0.06)
+    stage.engine.hold_after = 2
     async with stage.page("#longtext") as page:
         await page.fill("#long-text", CHAPTER)
         await page.click("#long-play")
@@ -344,7 +348,7 @@ async def test_sections(stage: Stage) -> None:
         await expect(rows.nth(2)).to_have_class("here")
         await page.click("#long-cancel")
         await eventually(lambda: stage.engine.open == 0)
-        stage.engine.behaviour = QUICK
+        stage.engine.hold_after = None
         await rows.first.locator("button").click()
         await page.wait_for_selector("#long-download:not([disabled])")
         await expect(page.locator("#long-line")).to_contain_text("3 of 3 sections spoken")

@@ -45,7 +45,7 @@ class WaitingStream:
         async for chunk in self._stream:
             yield chunk
             given += 1
-            while engine.hold_after is not None and given >= engine.hold_after:
+            while engine.hold_after is not None and given >= engine.hold_after:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
 

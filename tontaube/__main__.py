@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     say = commands.add_parser("say", help="speak a text into a wav file")
     say.add_argument("text", help="what to say; - reads it from the standard input")
     say.add_argument("-o", "--output", type=Path, default=Path("speech.wav"), help="a wav file")
-    say.add_argument("--model", help="a bundle's folder")
+    say.add_argument("--model", help="a bundle's folder, or a hub id: owner/name[@revision]")
     say.add_argument("--voice")
     say.add_argument("--language")
     say.add_argument("--style")
@@ -47,6 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument("--seed", type=int)
     say.add_argument("--speed", type=float, default=1.0)
     say.set_defaults(command=_say)
+    doctor = commands.add_parser("doctor", help="check the model and this machine, load nothing")
+    doctor.add_argument("--model", help="a bundle's folder, or a hub id: owner/name[@revision]")
+    doctor.add_argument("--fetch", action="store_true", help="fetch what is not here yet")
+    doctor.set_defaults(command=_doctor)
     return parser
 
 
@@ -66,6 +70,18 @@ def _say(options: argparse.Namespace) -> int:
     asyncio.run(_speak(settings, request, options.output))
     print(options.output)
     return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """``doctor``: print the plan and what was found; 1 if something is wrong."""
+    from tontaube.doctor import examine
+
+    settings = Settings(model=options.model) if options.model else Settings()
+    problems = 0
+    for finding in examine(settings, fetch=options.fetch):
+        print(finding, flush=True)
+        problems += finding.problem
+    return 1 if problems else 0
 
 
 async def _speak(settings: Settings, request: SpeechRequest, path: Path) -> None:

@@ -26,6 +26,7 @@ from tontaube.codec.vibevoice import VibeVoice
 from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
+from tontaube.hub import Hub
 from tontaube.pipeline import Decoder
 from tontaube.sources import open_bundle
 from tontaube.stages.reading import Grammar
@@ -48,12 +49,12 @@ class Machinery:
     read_reference: Callable[[bytes], Samples]
 
 
-def assemble(settings: Settings) -> tuple[Bundle, Machinery]:
+def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machinery]:
     """Open the model and load its weights. Raises BundleError, Unavailable."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    bundle = open_bundle(settings.model, settings.parts)
-    device = _device(settings.device)
+    bundle = open_bundle(settings.model, settings.parts, hub)
+    device = choose_device(settings.device)
     kind = _engine_kind(settings.engine, device)
     network, join = open_codec(bundle, device)
     return bundle, Machinery(
@@ -92,7 +93,7 @@ def _engine_kind(wanted: str, device: torch.device) -> str:
 
 
 def _open_stages(bundle: Bundle, settings: Settings, kind: str) -> list[StageModule]:
-    dtype = fastest_dtype() if settings.dtype == "auto" else getattr(torch, settings.dtype)
+    dtype = choose_dtype(settings.dtype)
     stages: list[StageModule] = []
     for stage in range(STREAMS):
         tokens = bundle.description.context_tokens[stage]
@@ -102,8 +103,14 @@ def _open_stages(bundle: Bundle, settings: Settings, kind: str) -> list[StageMod
     return stages
 
 
-def _device(wanted: str) -> torch.device:
-    """Raises Unavailable for a device that is not there."""
+def choose_dtype(wanted: str) -> torch.dtype:
+    """The type of the stages' weights."""
+    dtype: torch.dtype = fastest_dtype() if wanted == "auto" else getattr(torch, wanted)
+    return dtype
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Where the model runs. Raises Unavailable for a device that is not there."""
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

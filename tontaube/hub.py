@@ -18,6 +18,7 @@ from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
+    LocalEntryNotFoundError,
     RemoteEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -168,6 +169,8 @@ class Hub:
 
 def explain(error: Exception, source: Source, endpoint: str, cache: Path) -> str:
     """What went wrong with a repository, and what to do."""
+    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # why the hub could not be asked
     status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
     page = f"{endpoint}/{source.repo}"
     match error:
@@ -195,13 +198,8 @@ def explain(error: Exception, source: Source, endpoint: str, cache: Path) -> str
         case OSError() if "Consistency check" in str(error):
             return "it arrived incomplete; start again to fetch what is missing"
         case _:
-            why = f"{endpoint} cannot be reached ({_short(error)})"
+            why = f"{endpoint} cannot be reached ({type(error).__name__}: {str(error)[:200]})"
             return f"{why}; connect once to fetch it, or name a local folder in TONTAUBE_PARTS"
-
-
-def _short(error: Exception) -> str:
-    cause = error.__cause__ or error
-    return f"{type(cause).__name__}: {cause}".splitlines()[0][:200]
 
 
 def needed(

@@ -45,9 +45,11 @@ def survey(
         if name != VOICES:
             places[OWN if name == MODEL else name] = _place(value)
     wants = description.wants()
+    wanted = {name: tuple(want for want in wants if want.source == name) for name in places}
     found = tuple(
-        Part(name or MODEL, place, tuple(want for want in wants if want.source == name))
+        Part(name or MODEL, place, wanted[name])
         for name, place in places.items()
+        if name == OWN or wanted[name]
     )
     return description, found, _folder(parts[VOICES]) if VOICES in parts else None
 

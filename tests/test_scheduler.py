@@ -21,7 +21,7 @@ from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.scheduler import Scheduler
 from tontaube.scheduling.session import Limits, Session, Submission
 from tontaube.scheduling.urgency import (
-    RELAXED,
+    TOGETHER,
     ByDeadline,
     Playback,
     Policy,
@@ -154,8 +154,24 @@ def test_who_comes_first() -> None:
     work = [(rich, 30.0), (poor, 2.5), (young, 0.0), (old, 0.0), (old, 0.5), (poorest, 1.2)]
     order = sorted(work, key=lambda item: policy(*item, now))
     assert order == [work[5], work[3], work[2], work[1], work[4], work[0]]
-    assert policy(rich, 30.0, now).level == RELAXED > policy(poor, 2.5, now).level
+    assert policy(rich, 30.0, now).level > policy(poor, 2.5, now).level > TOGETHER
     assert policy(Playback(7.4), 0.0, now).level == 0  # it has waited long enough
+
+
+async def test_waiting_for_a_place_does_not_make_urgent() -> None:
+    async with bench(streams=1, room=1) as b:
+        moments = []
+
+        async def first(session: Session) -> None:
+            b.clock.now = 60.0
+
+        async def second(session: Session) -> None:
+            moments.append(session.playback.arrival)
+
+        b.submit(first)
+        b.submit(second)
+        await b.finish()
+    assert moments == [60.0]  # its patience begins with its turn
 
 
 async def test_new_streams_overtake_those_with_audio_ahead() -> None:

@@ -70,14 +70,14 @@ class Outcome:
 
 def simulate(server: Server, name: str, rate: float, traffic: Traffic) -> Outcome:
     """One policy at one rate."""
-    clock = simulated.Clock()
+    loop = simulated.VirtualLoop(simulated.Clock())
 
     async def run() -> Outcome:
-        simulation = Simulation(server, POLICIES[name], clock)
+        simulation = Simulation(server, POLICIES[name], loop)
         heard = await simulation.run(traffic.requests(rate, simulation.grammar))
         return Outcome(_row(name, rate, heard, simulation), tuple(simulation.limits))
 
-    with asyncio.Runner(loop_factory=lambda: simulated.VirtualLoop(clock)) as runner:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(run())
 
 

@@ -5,8 +5,10 @@ that pass every check. Scheduler and pipeline cannot tell the difference.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -39,11 +41,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
-        self._virtual = clock
+        self.clock = clock
+        self.awaited = 0
+        """Callbacks asked for so far: unchanged after a step, there is nobody to react to it."""
 
     def time(self) -> float:
         """Virtual seconds."""
-        return self._virtual.now
+        return self.clock.now
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As ever, counted."""
+        self.awaited += 1
+        return super().call_soon(callback, *args, context=context)
 
 
 @dataclass(slots=True)

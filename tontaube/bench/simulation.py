@@ -26,6 +26,8 @@ from tontaube.stages.reading import Grammar
 from tontaube.text.segments import split
 from tontaube.types import Segment
 
+_TIMERS_EVERY = 32  # turns
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -102,12 +104,14 @@ class Heard:
 class Simulation:
     """One server under one policy."""
 
-    def __init__(self, server: Server, policy: Policy, clock: simulated.Clock) -> None:
-        """To be made in the loop that it runs in."""
+    def __init__(self, server: Server, policy: Policy, loop: simulated.VirtualLoop) -> None:
+        """To be made in ``loop``, in which it runs."""
         self._grammar = simulated.grammar()
         self._reading = simulated.reading(self._grammar)
         self._server = server
-        self._clock = clock
+        self._clock = clock = loop.clock
+        self._loop = loop
+        self._turns = 0
         self._frames: dict[str, int] = {}
         stages = [
             simulated.SimulatedStage(curve, clock, None if number else self._frames)
@@ -149,8 +153,11 @@ class Simulation:
 
     async def _turn(self) -> bool:
         """One turn and the reactions to it."""
+        before, self._turns = self._loop.awaited, self._turns + 1
         worked = self.scheduler.turn()
-        await self.scheduler.settle()
+        # Most steps wake nobody; settling all the same, now and then, lets timers go off.
+        if not worked or self._loop.awaited > before or self._turns % _TIMERS_EVERY == 0:
+            await self.scheduler.settle()
         if not worked:  # a chain of reactions may be longer
             await self.scheduler.settle()
             worked = self.scheduler.turn()

@@ -121,9 +121,8 @@ class Lane(Protocol):
     def urgency(self, rank: Rank) -> Urgency | None:
         """Of its most urgent work; None without work."""
 
-    @property
-    def load(self) -> float:
-        """How much a step would get done, in sequences."""
+    def crowd(self, rank: Rank, level: int) -> float:
+        """How much work there is of ``level`` or more urgent, in sequences."""
 
     def step(self, rank: Rank) -> int:
         """Do a step of the most urgent work and of all that fits beside it; the batch size."""
@@ -165,9 +164,10 @@ class StageLane:
         candidates = [rank(run) for runs in (self._waiting, self._running) for run in runs.values()]
         return min(candidates, default=None)
 
-    @property
-    def load(self) -> float:
-        return min(self._max_batch, len(self._waiting) + len(self._running))
+    def crowd(self, rank: Rank, level: int) -> float:
+        count = sum(rank(run).level <= level for run in self._running.values())
+        count += sum(rank(run).level <= level for run in self._waiting.values())
+        return min(self._max_batch, count)
 
     def step(self, rank: Rank) -> int:
         self._admit(rank)
@@ -241,10 +241,9 @@ class CallLane:
     def urgency(self, rank: Rank) -> Urgency | None:
         return min(map(rank, self._waiting), default=None)
 
-    @property
-    def load(self) -> float:
+    def crowd(self, rank: Rank, level: int) -> float:
         """Calls do not get cheaper together: there is no reason to wait for more of them."""
-        return math.inf if self._waiting else 0.0
+        return math.inf if any(rank(call).level <= level for call in self._waiting) else 0.0
 
     def step(self, rank: Rank) -> int:
         call = min(self._waiting, key=rank)

@@ -19,7 +19,7 @@ from tontaube.scheduling.lanes import CallLane, Lane, StageLane, Work
 from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.session import Limits, Modules, Session, Submission
 from tontaube.scheduling.steps import LaneStatus
-from tontaube.scheduling.urgency import RELAXED, ByDeadline, Playback, Policy, Urgency
+from tontaube.scheduling.urgency import TOGETHER, ByDeadline, Playback, Policy, Urgency
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -120,8 +120,9 @@ class Scheduler:
             # On a tie the later lane: its work is closer to being heard.
             if urgency is not None and (best is None or urgency <= best):
                 chosen, best = lane, urgency
-        if best is not None and best.level >= RELAXED:
-            return max(reversed(self._lanes), key=lambda lane: lane.load)
+        if best is not None and best.level >= TOGETHER:
+            level = best.level
+            return max(reversed(self._lanes), key=lambda lane: lane.crowd(rank, level))
         return chosen
 
     async def settle(self) -> None:
@@ -148,12 +149,18 @@ class Scheduler:
         return tuple(lane.status() for lane in self._lanes)
 
     def round_seconds(self) -> float:
-        """The time, at its 99th percentile, in which every playing stream advances by a frame: a
-        step of each stage and the codec's mean share."""
-        steps = sum(lane.steps.quantile(0.99) for lane in self.modules.stages)
+        """The time, at its 99th percentile, in which every stream inside advances by a frame: as
+        many steps of each stage as its batches need for that, one of them a slow one, and the
+        codec's mean share."""
+        active = self.admission.active
+        seconds = 0.0
+        for lane in self.modules.stages:
+            median, slow = lane.steps.quantile(0.5), lane.steps.quantile(0.99)
+            steps = max(1.0, active / max(1.0, lane.steps.mean_batch()))
+            seconds += (steps - 1) * median + slow
         frames = self.modules.emitted_seconds / _FRAME_SECONDS
         codec = self.modules.codec.steps.busy / frames if frames else 0.0
-        return steps + codec * self.admission.active
+        return seconds + codec * active
 
     def _fail(self, message: str) -> None:
         failure = Unavailable(f"the model worker stopped: {message}")

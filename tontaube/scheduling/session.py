@@ -104,6 +104,8 @@ class Session:
     async def serve(self, work: Callable[[Session], Awaitable[None]]) -> None:
         """Do the stream's work to its end, however it ends; errors go to the reader alone."""
         self._task = asyncio.current_task()
+        # Its patience begins here: after a long wait it would go before listeners about to run dry.
+        self.playback.arrival = self._modules.clock()
         error: Exception | None = None
         try:
             self._expect_open()

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-RELAXED = 3
-"""The level of work that can wait without anybody hearing it."""
+TOGETHER = 2
+"""From this level on it matters less whose work is done first than how much is done at once: the
+module with the most work of the most urgent level comes next, not the one with the oldest."""
 
 
 class Urgency(NamedTuple):
@@ -25,7 +26,7 @@ class Playback:
     """What the server knows of one stream's listener: playing starts with the first emission and
     pauses while there is nothing to play. Times are the scheduler's clock, in seconds."""
 
-    arrival: float
+    arrival: float  # in the modules: what waited before is not urgent for having waited
     emitted: float = 0.0  # seconds of audio
     origin: float | None = None  # when second 0 was played, later by every pause since
     first_emission: float | None = None
@@ -58,8 +59,9 @@ class ByDeadline:
 
     Only two things go before a new stream: a listener about to run dry, and a stream that has
     waited for its first audio for too long; among these the earliest deadline wins. As every
-    emission moves its stream's deadline into the future, nothing waits for ever. Work that is not
-    needed for a while is RELAXED: it is done in the largest batches.
+    emission moves its stream's deadline into the future, nothing waits for ever. Below that level
+    work is done TOGETHER: newcomers that come close after each other share their steps, as first
+    pieces made one by one would take most of the machine at high rates.
     """
 
     imminent: float = 0.5  # seconds before a listener runs dry in which nothing else matters
@@ -73,8 +75,8 @@ class ByDeadline:
         if deadline - now < self.imminent:
             return Urgency(0, deadline)
         if not started and at <= 0.0:
-            return Urgency(1, playback.arrival)
-        return Urgency(2 if deadline - now < self.guard else RELAXED, deadline)
+            return Urgency(TOGETHER, playback.arrival)
+        return Urgency(TOGETHER + (1 if deadline - now < self.guard else 2), deadline)
 
 
 def first_come_first_served(playback: Playback, at: float, now: float) -> Urgency:

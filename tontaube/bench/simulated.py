@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVarTuple, Unpack
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from tontaube.stages.reading import Grammar, Reading
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.train.tokenizer import build_tokenizer
 from tontaube.types import STREAMS, Codes, Samples, Sampling, StageJob, StageOutput, Voice
+
+Arguments = TypeVarTuple("Arguments")
 
 RATE = 1_000  # Hz; samples are counted, not heard
 HOP = 80
@@ -50,7 +52,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.clock.now
 
     def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: *Arguments,
+        context: Context | None = None,
     ) -> asyncio.Handle:
         """As ever, counted."""
         self.awaited += 1

@@ -90,6 +90,7 @@ def _tiny(released: dict[str, Any]) -> dict[str, Any]:
     codes = {"onset": 5, "codes": [5, 6], "more_codes": [], "trailing": [7, 0, 0, 0]}
     chosen = {"min_frames": 6, "max_frames": 20, "tries": 1, "min_characters_per_second": 0.1}
     chosen |= {"max_characters_per_second": 1_000.0, "max_silence_ratio": 1.0}
+    chosen |= {"end_of_speech_bias": 50.0}  # random weights end as soon as they may
     return released | {
         "id": TINY,
         "codec": released["codec"] | {"config": CODEC.model_dump(mode="json")},

@@ -10,9 +10,9 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pytest
@@ -21,7 +21,12 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.api_fakes import Behaviour, serving
 from tests.pages import PageEngine, eventually, murmur, wav
+from tontaube.config import Settings
+from tontaube.engine import Engine
 from tontaube.errors import Busy, GenerationFailed
+from tontaube.types import SpeechRequest
+
+AnyEngine = TypeVar("AnyEngine", PageEngine, Engine)
 
 CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parent.parent / "docs" / "screenshots"
@@ -29,6 +34,7 @@ PATIENCE = 60_000  # ms; the machine may be busy
 USUAL: dict[str, Any] = {"locale": "en-GB", "viewport": {"width": 1200, "height": 900}}
 QUICK = Behaviour(pause=0.002, seconds_per_character=0.05)
 LONG = "This sentence is said again and again, so that there is time to look at it. " * 40
+RECORDED = "The morning was clear and cold. I walked along the river and listened to the birds."
 CHAPTER = (
     "Chapter one\n\nThe first paragraph of a longer text. It has two sentences.\n\n"
     + "The second one goes on for a while, so that its line in the list has to be cut. " * 3
@@ -43,10 +49,10 @@ pytestmark = [
 
 
 @dataclass
-class Stage:
+class Stage(Generic[AnyEngine]):
     """A server, its engine and a browser."""
 
-    engine: PageEngine
+    engine: AnyEngine
     url: str
     browser: Browser
     usual: BrowserContext  # its cache makes the next page quick
@@ -65,10 +71,10 @@ class Stage:
         await page.wait_for_selector("#tontaube[data-state=ready]")
         yield page
         await (made if context else page).close()
-        self.engine.refuse = None
-        self.engine.behaviour = QUICK
-        self.engine.hold_after = None
-        await eventually(lambda: self.engine.open == 0)
+        if isinstance(self.engine, PageEngine):
+            self.engine.refuse = self.engine.hold_after = None
+            self.engine.behaviour = QUICK
+        await eventually(lambda: self.engine.status().active_streams == 0)
         assert [text for text in complaints if not expected(text)] == []
 
     def far(self, address: str) -> bool:
@@ -85,7 +91,7 @@ def expected(complaint: str) -> bool:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage() -> AsyncIterator[Stage]:
+async def stage() -> AsyncIterator[Stage[PageEngine]]:
     engine = PageEngine(QUICK)
     options = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream"]
     async with serving(engine, ui=True) as url, async_playwright() as playwright:
@@ -94,6 +100,19 @@ async def stage() -> AsyncIterator[Stage]:
         )
         yield Stage(engine, url, browser, await browser.new_context(**USUAL))
         await browser.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def real(
+    stage: Stage[PageEngine], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stage[Engine]]:
+    """The same browser before the real engine with the bundle that ships."""
+    data = tmp_path_factory.mktemp("data")
+    engine = await Engine.load(Settings(data_dir=data, threads=1))
+    await engine.warm_up()
+    async with serving(engine, ui=True, data_dir=data) as url:
+        yield replace(stage, engine=engine, url=url)
+    await engine.close()
 
 
 async def player(page: Page, what: str) -> Any:
@@ -112,7 +131,7 @@ async def state(page: Page, wanted: str, line: str = "#speak-line") -> None:
 # --- Speak
 
 
-async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage) -> None:
+async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage[PageEngine]) -> None:
     stage.engine.hold_after = 5
     async with stage.page() as page:
         await page.fill("#speak-text", LONG)
@@ -132,7 +151,7 @@ async def test_sound_before_the_end_and_a_stop_that_frees(stage: Stage) -> None:
         assert stage.engine.chunks == chunks
 
 
-async def test_a_whole_speech(stage: Stage) -> None:
+async def test_a_whole_speech(stage: Stage[PageEngine]) -> None:
     async with stage.page() as page:
         await page.fill("#speak-text", "Say this, please.")
         await page.select_option("#speak-style", "audiobook")
@@ -159,7 +178,7 @@ async def test_a_whole_speech(stage: Stage) -> None:
         assert stage.engine.opened == opened
 
 
-async def test_pause_seek_and_keys(stage: Stage) -> None:
+async def test_pause_seek_and_keys(stage: Stage[PageEngine]) -> None:
     stage.engine.behaviour = Behaviour(pause=0.001, seconds_per_character=0.1)
     async with stage.page() as page:
         await page.fill("#speak-text", "Two hundred characters of speech. " * 6)
@@ -179,20 +198,27 @@ async def test_pause_seek_and_keys(stage: Stage) -> None:
         await page.keyboard.press("Escape")
 
 
-async def test_a_link_brings_settings_back(stage: Stage) -> None:
+async def test_a_link_brings_settings_back(stage: Stage[PageEngine]) -> None:
     async with stage.page() as page:
         await page.fill("#speak-text", "Shared words & signs?")
         await page.select_option("#speak-language", "german")
         await page.locator("#speak-more summary").click()
         await page.fill("#speak-seed", "42")
+        await page.wait_for_function("location.hash.includes('seed=42')")
         link = page.url.removeprefix(f"{stage.url}/")
     async with stage.page(link) as page:
-        assert await page.input_value("#speak-text") == "Shared words & signs?"
-        assert await page.input_value("#speak-language") == "german"
-        assert await page.input_value("#speak-seed") == "42"
+        for field, value in (
+            ("text", "Shared words & signs?"),
+            ("language", "german"),
+            ("seed", "42"),
+        ):  # the settings come once the voices are there
+            await page.wait_for_function(
+                "([name, value]) => document.getElementById(name).value === value",
+                arg=[f"speak-{field}", value],
+            )
 
 
-async def test_waiting_and_refusals_are_explained(stage: Stage) -> None:
+async def test_waiting_and_refusals_are_explained(stage: Stage[PageEngine]) -> None:
     async with stage.page() as page:
         await page.fill("#speak-text", "A word.")
         stage.engine.position = 3
@@ -216,7 +242,7 @@ async def test_waiting_and_refusals_are_explained(stage: Stage) -> None:
         await expect(line).to_contain_text("Try other words")
 
 
-async def test_german(stage: Stage) -> None:
+async def test_german(stage: Stage[PageEngine]) -> None:
     async with stage.page(locale="de-AT") as page:
         assert await page.inner_text("#tab-compare") == "Vergleichen"
         assert await page.get_attribute("#tontaube", "lang") == "de"
@@ -224,7 +250,7 @@ async def test_german(stage: Stage) -> None:
         assert await page.input_value("#speak-language") == "german"
 
 
-async def test_without_an_audio_worklet(stage: Stage) -> None:
+async def test_without_an_audio_worklet(stage: Stage[PageEngine]) -> None:
     """Pages that are neither https nor localhost have none."""
     async with stage.page() as page:
         hide = (
@@ -240,7 +266,7 @@ async def test_without_an_audio_worklet(stage: Stage) -> None:
 # --- Compare
 
 
-async def test_six_versions(stage: Stage) -> None:
+async def test_six_versions(stage: Stage[PageEngine]) -> None:
     stage.engine.behaviour = Behaviour(seconds_per_character=1.0)
     stage.engine.hold_after = 2
     async with stage.page("#compare") as page:
@@ -285,7 +311,7 @@ async def offer(page: Page, audio: bytes) -> None:
     await page.set_input_files("#clone-file", file)
 
 
-async def test_silence_is_refused_in_the_right_words(stage: Stage) -> None:
+async def test_silence_is_refused_in_the_right_words(stage: Stage[PageEngine]) -> None:
     async with stage.page("#clone") as page:
         await offer(page, wav(np.zeros(72_000, np.float32)))
         await state(page, "failed", "#clone-line")
@@ -296,7 +322,7 @@ async def test_silence_is_refused_in_the_right_words(stage: Stage) -> None:
         await expect(page.locator("#clone-line")).to_contain_text("cannot be read as audio")
 
 
-async def test_from_a_recording_to_a_voice(stage: Stage) -> None:
+async def test_from_a_recording_to_a_voice(stage: Stage[PageEngine]) -> None:
     async with stage.page("#clone") as page:
         await page.click("#clone-hear")
         line = page.locator("#clone-state")
@@ -323,7 +349,7 @@ async def test_from_a_recording_to_a_voice(stage: Stage) -> None:
         await expect(page.locator("#clone-none")).to_be_visible()
 
 
-async def test_the_microphone(stage: Stage) -> None:
+async def test_the_microphone(stage: Stage[PageEngine]) -> None:
     """The browser's own test tone is recorded."""
     async with stage.page("#clone") as page:
         await page.click("#clone-record")
@@ -336,7 +362,7 @@ async def test_the_microphone(stage: Stage) -> None:
 # --- Long text and Status
 
 
-async def test_sections(stage: Stage) -> None:
+async def test_sections(stage: Stage[PageEngine]) -> None:
     stage.engine.hold_after = 2
     async with stage.page("#longtext") as page:
         await page.fill("#long-text", CHAPTER)
@@ -359,7 +385,7 @@ async def test_sections(stage: Stage) -> None:
         assert size > 44 + 2 * 2 * 8_400  # the gaps alone
 
 
-async def test_sections_of_a_text(stage: Stage) -> None:
+async def test_sections_of_a_text(stage: Stage[PageEngine]) -> None:
     async with stage.page() as page:
         split = "async text => (await import('/ui/files/sections.js')).split(text)"
         text = f"One\n\nTwo\n\nIt begins. {'It goes on! ' * 150}\n\n* * *\n\n\nThe end"
@@ -371,7 +397,7 @@ async def test_sections_of_a_text(stage: Stage) -> None:
         assert words == text.replace("* * *", "").split()  # nothing is lost
 
 
-async def test_status(stage: Stage) -> None:
+async def test_status(stage: Stage[PageEngine]) -> None:
     async with stage.page("#status") as page:
         await expect(page.locator("#status-figures")).to_contain_text("fake-1")
         await expect(page.locator("#status-modules tr")).to_have_count(1)
@@ -385,10 +411,22 @@ async def test_status(stage: Stage) -> None:
         assert label is not None and "median" in label
 
 
-# --- How it looks
+# --- The real engine, and how it looks
 
 
-async def fill(page: Page) -> None:
+async def test_the_real_engine_is_heard_and_freed(real: Stage[Engine]) -> None:
+    async with real.page() as page:
+        await page.fill("#speak-text", LONG)
+        await page.click("#speak-play")
+        await heard(page, 4_800)
+        assert real.engine.status().active_streams == 1  # of some minutes of speech
+        await expect(page.locator("#panel-speak .backdrop mark.heard")).to_contain_text("This")
+        await page.click("#speak-stop")
+        await eventually(lambda: real.engine.status().active_streams == 0)
+        assert real.engine.status().cancellations == 1
+
+
+async def fill(page: Page, recording: bytes) -> None:
     """Something to see in every panel."""
     await page.click("#speak-play")
     await state(page, "done")
@@ -396,7 +434,7 @@ async def fill(page: Page) -> None:
     await page.click("#compare-go")
     await expect(page.locator(".version .line[data-state=done]")).to_have_count(3)
     await page.click("#tab-clone")
-    await offer(page, wav(murmur(12)))
+    await offer(page, recording)
     await state(page, "done", "#clone-line")
     await page.click("#tab-longtext")
     await page.fill("#long-text", CHAPTER)
@@ -412,14 +450,20 @@ async def fill(page: Page) -> None:
         ("dark", {"color_scheme": "dark"}),
     ],
 )
-async def test_screenshots(stage: Stage, name: str, context: dict[str, Any]) -> None:
+async def test_screenshots(real: Stage[Engine], name: str, context: dict[str, Any]) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    async with stage.page(**context) as page:
-        await fill(page)
+    async with real.engine.stream(SpeechRequest(text=RECORDED, seed=1)) as stream:
+        recording = wav(await stream.samples())
+    async with real.page(**context) as page:
+        await fill(page, recording)
         for tab in ("speak", "compare", "clone", "longtext", "status"):
             await page.click(f"#tab-{tab}")
             if tab == "status":
                 await page.wait_for_selector("#status-ttfa svg")
+            if tab == "speak":  # in the midst of it
+                await page.click("#speak-play")
+                await page.wait_for_function("tontaube.player.position > 2.5")
+                await page.click("#speak-play")
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert wide <= context.get("viewport", {"width": 1200})["width"], f"{tab} is too wide"
             await page.screenshot(path=SCREENSHOTS / f"{tab}-{name}.png", full_page=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import wave
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gradio_client
@@ -207,30 +208,25 @@ async def test_warnings(samples: np.ndarray, warning: str) -> None:
 # --- Gradio's own API
 
 
-@pytest.fixture(scope="module")
-def program(url: str, engine: PageEngine) -> Iterator[list[gradio_client.Client]]:
-    """Filled by the first test that needs it: making it takes a running loop."""
-    made: list[gradio_client.Client] = []
-    yield made
-    for one in made:
-        one.close()
+async def predict(url: str, *given: object) -> str:
+    """A visitor's call of the page's endpoint: a file's path. In a thread of its own: the server
+    in this process has need of the usual ones."""
 
-
-async def predict(program: list[gradio_client.Client], url: str, *given: object) -> str:
     def call() -> str:
-        if not program:
-            program.append(
-                gradio_client.Client(f"{url}/ui/", verbose=False, analytics_enabled=False)
-            )
-        return str(program[0].predict(*given, api_name="/speak"))
+        program = gradio_client.Client(f"{url}/ui/", verbose=False, analytics_enabled=False)
+        try:
+            return str(program.predict(*given, api_name="/speak"))
+        finally:
+            program.close()
 
-    return await asyncio.to_thread(call)
+    with ThreadPoolExecutor(1) as thread:
+        return await asyncio.get_running_loop().run_in_executor(thread, call)
 
 
 async def test_gradio_client_speaks(
-    url: str, client: httpx.AsyncClient, engine: PageEngine, program: list[gradio_client.Client]
+    url: str, client: httpx.AsyncClient, engine: PageEngine
 ) -> None:
-    path = await predict(program, url, TEXT, "anna", "german", "audiobook", 1.0, 0.5, 7)
+    path = await predict(url, TEXT, "anna", "german", "audiobook", 1.0, 0.5, 7)
     with wave.open(path) as file:
         assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (24_000, 1, 2)
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
@@ -242,24 +238,23 @@ async def test_gradio_client_speaks(
 
 
 async def test_gradio_client_gets_the_api_s_words(
-    url: str, client: httpx.AsyncClient, engine: PageEngine, program: list[gradio_client.Client]
+    url: str, client: httpx.AsyncClient, engine: PageEngine
 ) -> None:
     with pytest.raises(gradio_client.exceptions.AppError, match="nothing to say"):
-        await predict(program, url, "?!")
+        await predict(url, "?!")
     engine.refuse = Busy("all places are taken", 1)
     try:
         with pytest.raises(gradio_client.exceptions.AppError, match="all places are taken"):
-            await predict(program, url, TEXT)
+            await predict(url, TEXT)
     finally:
         engine.refuse = None
 
 
 async def test_gradio_s_queue_does_not_limit_ours(
-    url: str, client: httpx.AsyncClient, engine: PageEngine, program: list[gradio_client.Client]
+    url: str, client: httpx.AsyncClient, engine: PageEngine
 ) -> None:
-    await predict(program, url, TEXT)
     engine.position = 1  # nobody is let in
-    jobs = [asyncio.create_task(predict(program, url, TEXT)) for _ in range(6)]
+    jobs = [asyncio.create_task(predict(url, TEXT)) for _ in range(6)]
     try:
         await eventually(lambda: engine.open == 6)
     finally:

@@ -45,6 +45,7 @@ function initTabs(root) {
   const go = (tab) => {
     history.replaceState(null, "", `#${tab.id.replace("tab-", "")}`);
     select(tab);
+    tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   };
   for (const [index, tab] of tabs.entries()) {
     tab.addEventListener("click", () => go(tab));

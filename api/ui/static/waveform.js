@@ -4,6 +4,7 @@ import { clock, t } from "./text.js";
 
 const BAR = 3; // CSS pixels, gap included
 const STEP = 2; // seconds an arrow key moves
+const CURVE = 0.65; // quiet speech is to be seen, too
 
 export class Waveform {
   #canvas;
@@ -61,7 +62,7 @@ export class Waveform {
     };
     const bars = Math.floor(width / BAR);
     for (let bar = 0; bar < bars; bar++) {
-      const peak = this.#peak(bar, bars);
+      const peak = this.#peak(bar, bars) ** CURVE;
       const size = Math.max(1.5, peak * (height - 2));
       brush.fillStyle = this.#colour(bar, bars, colours);
       brush.fillRect(bar * BAR, (height - size) / 2, BAR - 1, size);

@@ -131,6 +131,13 @@ async function loadChoices() {
   }
 }
 
+/** Browsers without a sound device wait for one without a word. */
+function initMute() {
+  player.addEventListener("mute", () => {
+    document.querySelector("#health .words").textContent = t("health_mute");
+  });
+}
+
 async function begin() {
   const [root, language] = await Promise.all([appeared("tontaube"), loadTexts()]);
   root.lang = document.documentElement.lang = language;
@@ -139,6 +146,7 @@ async function begin() {
   initCopying(root);
   initTabs(root);
   initHealth(root);
+  initMute();
   await loadChoices();
   initSpeak(language);
   initCompare();

@@ -5,10 +5,12 @@ import { openSink } from "./sinks.js";
 const AHEAD = 2; // seconds given to the audio thread in advance
 const PIECE = 0.25; // seconds a push
 const AFTER_DRY = 0.4; // seconds to gather before going on after running dry
+const DEVICE = 4_000; // ms in which a browser finds its loudspeaker, if there is one
 
 /**
  * States: idle, waiting (for audio), playing, paused. Fires "state" when it changes or another
- * track is taken, "progress" as sound is heard, "ended" at a track's end.
+ * track is taken, "progress" as sound is heard, "ended" at a track's end, "mute" when the browser
+ * has nothing to be heard through.
  */
 class Player extends EventTarget {
   #context = null;
@@ -76,6 +78,11 @@ class Player extends EventTarget {
   async #open(rate) {
     this.#context ??= new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
     const resumed = this.#context.resume();
+    setTimeout(() => {
+      if (this.#context.state === "suspended" && this.state !== "paused") {
+        this.dispatchEvent(new Event("mute"));
+      }
+    }, DEVICE);
     this.#opening ??= openSink(this.#context, (report) => this.#hear(report));
     this.#sink = await this.#opening;
     await resumed;

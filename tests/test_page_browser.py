@@ -92,6 +92,7 @@ def expected(complaint: str) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage() -> AsyncIterator[Stage[PageEngine]]:
+    expect.set_options(timeout=PATIENCE)
     engine = PageEngine(QUICK)
     options = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream"]
     async with serving(engine, ui=True) as url, async_playwright() as playwright:
@@ -222,20 +223,20 @@ async def test_waiting_and_refusals_are_explained(stage: Stage[PageEngine]) -> N
     async with stage.page() as page:
         await page.fill("#speak-text", "A word.")
         stage.engine.position = 3
-        await page.click("#speak-play")
+        await page.keyboard.press("Control+Enter")
         await state(page, "line")
         await expect(page.locator("#speak-line")).to_have_text("You are 3rd in line.")
         stage.engine.position = 0
         await state(page, "done")
         stage.engine.refuse = Busy("all places are taken", 1)
         await page.fill("#speak-text", "Another word.")
-        await page.click("#speak-play")
+        await page.keyboard.press("Control+Enter")
         await state(page, "full")
         stage.engine.refuse = None  # and it tries again
         await state(page, "done")
         stage.engine.refuse = GenerationFailed("no try passed the checks")
         await page.fill("#speak-text", "A third word.")
-        await page.click("#speak-play")
+        await page.keyboard.press("Control+Enter")
         await state(page, "failed")
         line = page.locator("#speak-line")
         await expect(line).to_contain_text("no try passed the checks")

@@ -1,132 +1,34 @@
-"""The page in a real browser: what is heard and when, what is freed, what is said, how it looks.
+"""The page in a real browser: what is heard and when, what is freed, and what is said.
 
-Needs Debian's ``chromium``. Screenshots go to ``docs/screenshots``.
+Needs Debian's ``chromium``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import expect
 
-from tests.api_fakes import Behaviour, serving
-from tests.pages import PageEngine, eventually, murmur, wav
-from tontaube.config import Settings
-from tontaube.engine import Engine
-from tontaube.errors import Busy, GenerationFailed
-from tontaube.types import SpeechRequest
-
-AnyEngine = TypeVar("AnyEngine", PageEngine, Engine)
-
-CHROMIUM = shutil.which("chromium")
-SCREENSHOTS = Path(__file__).parent.parent / "docs" / "screenshots"
-PATIENCE = 60_000  # ms; the machine may be busy
-USUAL: dict[str, Any] = {"locale": "en-GB", "viewport": {"width": 1200, "height": 900}}
-QUICK = Behaviour(pause=0.002, seconds_per_character=0.05)
-LONG = "This sentence is said again and again, so that there is time to look at it. " * 40
-RECORDED = "The morning was clear and cold. I walked along the river and listened to the birds."
-CHAPTER = (
-    "Chapter one\n\nThe first paragraph of a longer text. It has two sentences.\n\n"
-    + "The second one goes on for a while, so that its line in the list has to be cut. " * 3
-    + "\n\nAnd a third."
+from tests.api_fakes import Behaviour
+from tests.browser import (
+    CHAPTER,
+    LONG,
+    MARKS,
+    PATIENCE,
+    Stage,
+    heard,
+    offer,
+    open_stage,  # noqa: F401 - fixtures
+    player,
+    state,
 )
+from tests.pages import PageEngine, eventually, murmur, wav
+from tontaube.errors import Busy, GenerationFailed
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium"),
-    pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning"),  # in Gradio
-]
-
-
-@dataclass
-class Stage(Generic[AnyEngine]):
-    """A server, its engine and a browser."""
-
-    engine: AnyEngine
-    url: str
-    browser: Browser
-    usual: BrowserContext  # its cache makes the next page quick
-
-    @asynccontextmanager
-    async def page(self, address: str = "", **context: Any) -> AsyncIterator[Page]:
-        """A fresh page that is ready; it must leave no error, and ask nobody else for anything."""
-        complaints: list[str] = []
-        made = await self.browser.new_context(**USUAL | context) if context else self.usual
-        page = await made.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda said: complaints.append(said.text) if bad(said.type) else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: complaints.append(asked.url) if self.far(asked.url) else 0)
-        await page.goto(f"{self.url}/{address}")
-        await page.wait_for_selector("#tontaube[data-state=ready]")
-        yield page
-        await (made if context else page).close()
-        if isinstance(self.engine, PageEngine):
-            self.engine.refuse = self.engine.hold_after = None
-            self.engine.behaviour = QUICK
-        await eventually(lambda: self.engine.status().active_streams == 0)
-        assert [text for text in complaints if not expected(text)] == []
-
-    def far(self, address: str) -> bool:
-        return not address.startswith((self.url, "data:", "blob:"))
-
-
-def bad(kind: str) -> bool:
-    return kind in ("error", "warning")
-
-
-def expected(complaint: str) -> bool:
-    """Refusals that a test provokes are told to the console by the browser itself."""
-    return bool(re.search(r"status of (400|422|503)", complaint))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage() -> AsyncIterator[Stage[PageEngine]]:
-    expect.set_options(timeout=PATIENCE)
-    engine = PageEngine(QUICK)
-    options = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream"]
-    async with serving(engine, ui=True) as url, async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*options, "--use-fake-device-for-media-stream"]
-        )
-        yield Stage(engine, url, browser, await browser.new_context(**USUAL))
-        await browser.close()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def real(
-    stage: Stage[PageEngine], tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stage[Engine]]:
-    """The same browser before the real engine with the bundle that ships."""
-    data = tmp_path_factory.mktemp("data")
-    engine = await Engine.load(Settings(data_dir=data, threads=1))
-    await engine.warm_up()
-    async with serving(engine, ui=True, data_dir=data) as url:
-        yield replace(stage, engine=engine, url=url)
-    await engine.close()
-
-
-async def player(page: Page, what: str) -> Any:
-    return await page.evaluate(f"tontaube.player.{what}")
-
-
-async def heard(page: Page, samples: int = 1) -> None:
-    """Wait until the audio graph has rendered that many samples of ours."""
-    await page.wait_for_function(f"tontaube.player.rendered >= {samples}")
-
-
-async def state(page: Page, wanted: str, line: str = "#speak-line") -> None:
-    await page.wait_for_selector(f"{line}[data-state={wanted}]")
+pytestmark = MARKS
 
 
 # --- Speak
@@ -307,11 +209,6 @@ async def test_six_versions(stage: Stage[PageEngine]) -> None:
 # --- Clone
 
 
-async def offer(page: Page, audio: bytes) -> None:
-    file = {"name": "recording.wav", "mimeType": "audio/wav", "buffer": audio}
-    await page.set_input_files("#clone-file", file)
-
-
 async def test_silence_is_refused_in_the_right_words(stage: Stage[PageEngine]) -> None:
     async with stage.page("#clone") as page:
         await offer(page, wav(np.zeros(72_000, np.float32)))
@@ -410,61 +307,3 @@ async def test_status(stage: Stage[PageEngine]) -> None:
         await expect(page.locator("#status-ttfa circle").last).to_be_visible()
         label = await page.get_attribute("#status-rtf svg", "aria-label")
         assert label is not None and "median" in label
-
-
-# --- The real engine, and how it looks
-
-
-async def test_the_real_engine_is_heard_and_freed(real: Stage[Engine]) -> None:
-    async with real.page() as page:
-        await page.fill("#speak-text", LONG)
-        await page.click("#speak-play")
-        await heard(page, 4_800)
-        assert real.engine.status().active_streams == 1  # of some minutes of speech
-        await expect(page.locator("#panel-speak .backdrop mark.heard")).to_contain_text("This")
-        await page.click("#speak-stop")
-        await eventually(lambda: real.engine.status().active_streams == 0)
-        assert real.engine.status().cancellations == 1
-
-
-async def fill(page: Page, recording: bytes) -> None:
-    """Something to see in every panel."""
-    await page.click("#speak-play")
-    await state(page, "done")
-    await page.click("#tab-compare")
-    await page.click("#compare-go")
-    await expect(page.locator(".version .line[data-state=done]")).to_have_count(3)
-    await page.click("#tab-clone")
-    await offer(page, recording)
-    await state(page, "done", "#clone-line")
-    await page.click("#tab-longtext")
-    await page.fill("#long-text", CHAPTER)
-    await page.click("#long-play")
-    await page.wait_for_selector("#long-download:not([disabled])")
-
-
-@pytest.mark.parametrize(
-    ("name", "context"),
-    [
-        ("desktop", {}),
-        ("phone", {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}),
-        ("dark", {"color_scheme": "dark"}),
-    ],
-)
-async def test_screenshots(real: Stage[Engine], name: str, context: dict[str, Any]) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    async with real.engine.stream(SpeechRequest(text=RECORDED, seed=1)) as stream:
-        recording = wav(await stream.samples())
-    async with real.page(**context) as page:
-        await fill(page, recording)
-        for tab in ("speak", "compare", "clone", "longtext", "status"):
-            await page.click(f"#tab-{tab}")
-            if tab == "status":
-                await page.wait_for_selector("#status-ttfa svg")
-            if tab == "speak":  # in the midst of it
-                await page.click("#speak-play")
-                await page.wait_for_function("tontaube.player.position > 2.5")
-                await page.click("#speak-play")
-            wide = await page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= context.get("viewport", {"width": 1200})["width"], f"{tab} is too wide"
-            await page.screenshot(path=SCREENSHOTS / f"{tab}-{name}.png", full_page=True)

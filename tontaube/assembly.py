@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,13 +54,13 @@ def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machin
         torch.set_num_threads(settings.threads)
     bundle = open_bundle(settings.model, settings.parts, hub)
     device = choose_device(settings.device)
-    kind = _engine_kind(settings.engine, device)
+    kind = _engine_kind(settings.engine)
     network, join = open_codec(bundle, device)
     return bundle, Machinery(
         kind=kind,
         device=str(device),
         grammar=open_grammar(bundle),
-        stages=_open_stages(bundle, settings, kind),
+        stages=_open_stages(bundle, settings),
         encode=functools.partial(_encode, network),
         new_decoder=lambda: StreamDecoder(network, join),
         read_reference=functools.partial(
@@ -83,16 +82,14 @@ def open_grammar(bundle: Bundle) -> Grammar:
     return Grammar(bundle.description, tokenizer, tuple(vocabularies))
 
 
-def _engine_kind(wanted: str, device: torch.device) -> str:
-    installed = importlib.util.find_spec("vllm") is not None
-    if wanted == "auto":
-        return "vllm" if installed and device.type == "cuda" else "torch"
-    if wanted == "vllm" and not installed:
-        raise Unavailable("vLLM is not installed: pip install -r requirements-vllm.txt")
-    return wanted
+def _engine_kind(wanted: str) -> str:
+    """Raises Unavailable for an engine that does not exist yet, rather than run another."""
+    if wanted == "vllm":
+        raise Unavailable("there is no vLLM engine yet; use TONTAUBE_ENGINE=torch or auto")
+    return "torch"
 
 
-def _open_stages(bundle: Bundle, settings: Settings, kind: str) -> list[StageModule]:
+def _open_stages(bundle: Bundle, settings: Settings) -> list[StageModule]:
     dtype = choose_dtype(settings.dtype)
     stages: list[StageModule] = []
     for stage in range(STREAMS):

@@ -301,3 +301,14 @@ def test_bfloat16_speaks_from_a_folder(tmp_path: Path, which: int) -> None:
     stage = TorchStage.open(tmp_path, CAPACITY, torch.bfloat16)
     codes, _ = run(stage, [tiny_job("x", 40, 20, min_codes=20)])["x"]
     assert len(codes) == 20
+
+
+def test_int8_codes_do_not_depend_on_company_and_are_mostly_the_same() -> None:
+    network = tiny_network(tiny_config())
+    stage = TorchStage(network, CAPACITY, int8=True)
+    together = run(stage, some_jobs())
+    alone = {job.id: run(stage, [job])[job.id] for job in some_jobs()}
+    assert together == alone
+    exact = run(make_stage(), some_jobs())
+    firsts = [together[name][0][:1] == exact[name][0][:1] for name in exact]
+    assert sum(firsts) >= len(firsts) - 2

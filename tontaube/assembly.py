@@ -11,7 +11,6 @@ import torch
 from pydantic import ValidationError
 
 from tontaube.backend.base import StageModule
-from tontaube.backend.linear import fastest_dtype
 from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.bundle import Bundle
 from tontaube.codec.base import CodecNetwork
@@ -26,6 +25,7 @@ from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
 from tontaube.hub import Hub
+from tontaube.numerics import int8_weights, stage_dtype
 from tontaube.pipeline import Decoder
 from tontaube.sources import open_bundle
 from tontaube.stages.reading import Grammar
@@ -90,20 +90,15 @@ def _engine_kind(wanted: str) -> str:
 
 
 def _open_stages(bundle: Bundle, settings: Settings) -> list[StageModule]:
-    dtype = choose_dtype(settings.dtype)
+    cpu = torch.device("cpu")
+    dtype, int8 = stage_dtype(settings.dtype, cpu), int8_weights(settings.weights, cpu)
     stages: list[StageModule] = []
     for stage in range(STREAMS):
         tokens = bundle.description.context_tokens[stage]
         capacity = Capacity(sequences=settings.max_batch, tokens=tokens)
-        stages.append(TorchStage.open(bundle.stage(stage), capacity, dtype))
-        log.info("cb%d: %s on cpu", stage, dtype)
+        stages.append(TorchStage.open(bundle.stage(stage), capacity, dtype, int8=int8))
+        log.info("cb%d: %s%s on cpu", stage, dtype, ", int8 weights" if int8 else "")
     return stages
-
-
-def choose_dtype(wanted: str) -> torch.dtype:
-    """The type of the stages' weights."""
-    dtype: torch.dtype = fastest_dtype() if wanted == "auto" else getattr(torch, wanted)
-    return dtype
 
 
 def choose_device(wanted: str) -> torch.device:

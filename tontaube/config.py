@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     engine: Literal["auto", "torch", "vllm"] = "auto"
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps …")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    weights: Literal["full", "int8"] = Field(
+        "full", description="int8: the stages' matrices in a quarter of the room, on the CPU"
+    )
     profile: str = Field("auto", description="capacity profile of the vllm engine")
     threads: int = Field(0, ge=0, description="CPU threads of a model step; 0: let torch decide")
     max_batch: int = Field(16, ge=1, le=1024, description="sequences a stage steps together")

@@ -4,6 +4,7 @@ their headers, ids against the tokenizer, memory against the device, versions.""
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tontaube.assembly import choose_device, choose_dtype, open_grammar
+from tontaube.assembly import choose_device, open_grammar
 from tontaube.backend.network import StageNetwork
 from tontaube.bundle import Bundle, Description, Source
 from tontaube.codec.build import SpectralConfig, build_spectral
@@ -24,14 +25,15 @@ from tontaube.codec.vibevoice import empty_vibevoice
 from tontaube.codec.w2vbert import empty_w2vbert, read_statistics, w2vbert_name
 from tontaube.config import Settings
 from tontaube.errors import TontaubeError
+from tontaube.footprint import Footprint, Storage, codec_footprint, stages_footprint
 from tontaube.hub import Hub, size
+from tontaube.numerics import int8_weights, stage_device, stage_dtype
 from tontaube.sources import Part, open_bundle, survey
 from tontaube.tokens import StageConfig
 from tontaube.types import STREAMS
 
 _PACKAGES = ("torch", "transformers", "huggingface_hub", "safetensors", "tokenizers", "numpy", "av")
 _OPTIONAL = ("vllm", "hf_xet")
-_ROOM = 1.1  # activations and what the libraries take
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,30 +205,44 @@ def _fits(
 def _memory(
     settings: Settings, description: Description, networks: list[Network]
 ) -> Iterator[Finding]:
-    """Weights and keys and values against what the device has free."""
+    """What the stages and the codec take, against what their devices have free."""
     try:
         device = choose_device(settings.device)
+        place = stage_device(settings.engine, device, vllm=_installed("vllm"))
+        storage = Storage(
+            stage_dtype(settings.dtype, place),
+            int8_weights(settings.weights, place),
+            settings.max_batch,
+        )
     except TontaubeError as error:
         yield Finding("memory", str(error), problem=True)
         return
-    dtype = choose_dtype(settings.dtype)
-    weights = cache = 0
-    for network in networks:
-        config = network.stage
-        if config is None:
-            weights += network.parameters * torch.float32.itemsize
-            continue
-        weights += network.parameters * dtype.itemsize
-        tokens = description.context_tokens[config.target_codebook] * settings.max_batch
-        width = config.num_key_value_heads * config.head_dim
-        cache += 2 * config.num_hidden_layers * width * tokens * dtype.itemsize
-    need, room = round(_ROOM * (weights + cache)), _free_memory(device)
-    text = f"{size(weights)} of weights and {size(cache)} of keys and values ({dtype}) on {device}"
-    if room is None:
-        yield Finding("memory", text)
+    configs = [network.stage for network in networks if network.stage is not None]
+    stages = stages_footprint(configs, description.context_tokens, storage)
+    codec = codec_footprint(sum(n.parameters for n in networks if n.stage is None))
+    how = f"{storage.dtype}{', int8 weights' if storage.int8 else ''}"
+    if place == device:
+        yield weigh(f"all, stages in {how}, on {device}", stages + codec, _free_memory(device))
         return
-    hint = "" if need <= room else "; lower TONTAUBE_MAX_BATCH or choose another device"
-    yield Finding("memory", f"{text}, which has {size(room)} free{hint}", problem=need > room)
+    yield weigh(f"stages in {how} on {place}", stages, _free_memory(place))
+    yield weigh(f"codec on {device}", codec, _free_memory(device))
+
+
+def weigh(what: str, footprint: Footprint, free: int | None) -> Finding:
+    """What is needed beside the bytes that are free, where those can be told."""
+    text = f"{what}: {size(footprint.weights)} of weights"
+    if footprint.cache:
+        text += f", {size(footprint.cache)} of keys and values"
+    if free is None:
+        return Finding("memory", text)
+    text += f"; {size(footprint.need)} with what comes on top, {size(free)} are free"
+    short = footprint.need > free
+    hint = "; lower TONTAUBE_MAX_BATCH or choose another device" if short else ""
+    return Finding("memory", text + hint, problem=short)
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _free_memory(device: torch.device) -> int | None:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tontaube.backend.linear import PackedLinear
+from tontaube.backend.linear import Product, pack
 from tontaube.backend.network import Block, RMSNorm, StageNetwork, inverse_frequencies
 
 _SPAN = 64  # decoding looks at whole spans of keys, so that lengths share kernels
@@ -55,14 +55,16 @@ class CachedNetwork:
         tokens: int,
         max_position: int,
         dtype: torch.dtype = torch.float32,
+        int8: bool = False,
     ) -> None:
         """Memory for ``slots`` sequences of at most ``tokens`` tokens each; ``dtype`` is that of
-        weights, keys and values. Norms and the residual stream are float32."""
+        weights, keys and values, ``int8`` keeps matrices in int8. Norms and the residual stream are
+        float32."""
         config = network.config
         self.capacity = -(-(tokens + 1) // _SPAN) * _SPAN  # the last index takes idle rows' tokens
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = config.head_dim
-        self._dtype = dtype
+        self._dtype, self._int8 = dtype, int8
         # the last axes [token, kv_head, d]: a token is one contiguous write
         self.memory = torch.zeros(
             (config.num_hidden_layers, 2, slots, self.capacity, self._kv_heads, self._head_dim),
@@ -76,8 +78,9 @@ class CachedNetwork:
         self._normalize_head = _Normalize(self._head_dim, config.rms_norm_eps)
         self._layers = [self._fuse(layer) for layer in network.model.layers]
         head, gain = network.audio_head, self._normalize.gain(network.model.norm)
-        self._fc1 = PackedLinear((head.fc1.weight.detach() * gain).to(dtype), head.fc1.bias)
-        self._fc2 = PackedLinear(head.fc2.weight.to(dtype), head.fc2.bias)
+        fc1 = (head.fc1.weight.detach() * gain).to(dtype)
+        self._fc1 = pack(fc1, head.fc1.bias, int8=int8)
+        self._fc2 = pack(head.fc2.weight.to(dtype), head.fc2.bias, int8=int8)
         angles = torch.arange(max_position + 1)[:, None] * inverse_frequencies(config)
         self._turns = torch.polar(torch.ones_like(angles), angles)[:, None]  # [positions, 1, d/2]
 
@@ -119,8 +122,9 @@ class CachedNetwork:
         attention, mlp = block.self_attn, block.mlp
         paired = self._paired
 
-        def packed(*matrices: Tensor, gain: Tensor | float = 1.0) -> PackedLinear:
-            return PackedLinear((torch.cat(matrices).detach() * gain).to(self._dtype))
+        def packed(*matrices: Tensor, gain: Tensor | float = 1.0) -> Product:
+            fused = (torch.cat(matrices).detach() * gain).to(self._dtype)
+            return pack(fused, int8=self._int8)
 
         qkv = (
             paired(attention.q_proj.weight),
@@ -183,11 +187,11 @@ class _StepAttention:
 class _FusedBlock:
     """A block's weights as four matrices."""
 
-    qkv: PackedLinear
+    qkv: Product
     qk_gain: Tensor  # [heads + kv_heads, d]
-    out: PackedLinear
-    gate_up: PackedLinear
-    down: PackedLinear
+    out: Product
+    gate_up: Product
+    down: Product
 
 
 class _Normalize:

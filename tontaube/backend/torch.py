@@ -2,8 +2,8 @@
 
 Jobs join and leave between steps. A step is one pass of the network over one token of every
 decoding job and a bounded number of prompt tokens, so that long prompts do not stall the others.
-In float32 what a job gets depends on the job alone, to the bit: a row of a packed product does not
-depend on the others (see ``linear``), and prompts are cut on a fixed grid.
+In float32, int8 matrices or not, what a job gets depends on the job alone, to the bit: a row of a
+packed product does not depend on the others (see ``linear``), and prompts are cut on a fixed grid.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class TorchStage:
         capacity: Capacity | None = None,
         *,
         dtype: torch.dtype = torch.float32,
+        int8: bool = False,
     ) -> None:
-        """Take ``network``'s weights in ``dtype`` (``linear.fastest_dtype`` knows the fastest)."""
+        """Take ``network``'s weights in ``dtype``, or its matrices in int8."""
         capacity = capacity or Capacity()
         config = network.config
         self.capacity = capacity
@@ -87,6 +88,7 @@ class TorchStage:
             tokens=capacity.tokens,
             max_position=capacity.positions,
             dtype=dtype,
+            int8=int8,
         )
         self._head_ids = np.array(Vocabulary(config).head_ids(), np.int64)
         stops = len(STOPS) if config.target_codebook == 0 else 0
@@ -105,10 +107,15 @@ class TorchStage:
 
     @classmethod
     def open(
-        cls, folder: Path, capacity: Capacity | None = None, dtype: torch.dtype = torch.float32
+        cls,
+        folder: Path,
+        capacity: Capacity | None = None,
+        dtype: torch.dtype = torch.float32,
+        *,
+        int8: bool = False,
     ) -> Self:
         """Load a stage's folder. Raises BundleError."""
-        return cls(load_stage(folder, dtype=dtype), capacity, dtype=dtype)
+        return cls(load_stage(folder, dtype=dtype), capacity, dtype=dtype, int8=int8)
 
     @property
     def running(self) -> int:

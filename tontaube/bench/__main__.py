@@ -16,7 +16,8 @@ def _voice(args: argparse.Namespace) -> None:
     from tontaube.config import Settings
 
     torch.set_num_threads(1)
-    settings = Settings(model=args.model) if args.model else Settings()
+    given = {name: getattr(args, name) for name in ("model", "weights") if getattr(args, name)}
+    settings = Settings(**given)
     options = voice.Options(
         args.language, args.style, args.temperature, args.limit, not args.no_reference, args.keep
     )
@@ -78,6 +79,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True, metavar="command")
     step = commands.add_parser("voice", help="word error rate and naturalness on held-out texts")
     step.add_argument("--model", help="a bundle's folder")
+    step.add_argument("--weights", choices=("full", "int8"), help="int8: beside the full ones")
     step.add_argument("--language", default="english")
     step.add_argument("--style", default="conversational")
     step.add_argument("--temperature", type=float)

@@ -142,7 +142,7 @@ def run(settings: Settings, options: Options) -> list[Row]:
             temperature=options.temperature,
         )  # fmt: skip
 
-    async def generate() -> tuple[dict[str, Samples], float, str]:
+    async def generate(settings: Settings) -> tuple[dict[str, Samples], float, str]:
         engine = await Engine.load(settings)
         try:
             await engine.warm_up()
@@ -152,8 +152,9 @@ def run(settings: Settings, options: Options) -> list[Row]:
         finally:
             await engine.close()
 
-    audio, wall, code = asyncio.run(generate())
-    systems = {"tontaube": audio}
+    systems, walls, code = {}, {}, ""
+    for name, chosen in variants(settings).items():
+        systems[name], walls[name], code = asyncio.run(generate(chosen))
     if options.reference:
         teacher = teacher_audio(texts, options.style)
         systems |= {
@@ -168,8 +169,16 @@ def run(settings: Settings, options: Options) -> list[Row]:
             write_wavs(options.keep / name.replace(" ", "").replace(",", "-"), spoken)
         rows.append(judges.row(name, spoken, code))
         print(rows[-1].line(), flush=True)
-    print(f"real-time factor through the engine: {wall / rows[0].seconds:.3f}")
+    for row in rows:
+        if row.name in walls:
+            print(f"real-time factor, {row.name}: {walls[row.name] / row.seconds:.3f}")
     for share, text, heard in sorted(rows[0].worst, reverse=True)[:8]:
         if share:
             print(f"  {100 * share:3.0f} %  {text}\n         {heard}")
     return rows
+
+
+def variants(settings: Settings) -> dict[str, Settings]:
+    """What to speak with: int8 weights never without the full ones beside them."""
+    full = settings.model_copy(update={"weights": "full"})
+    return {"tontaube": full} | ({"tontaube, int8": settings} if settings.weights == "int8" else {})

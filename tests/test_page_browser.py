@@ -151,6 +151,16 @@ async def test_german(stage: Stage[PageEngine]) -> None:
         assert await page.get_attribute("#tontaube", "lang") == "de"
         assert (await page.input_value("#speak-text")).startswith("Auf der Fensterbank")
         assert await page.input_value("#speak-language") == "german"
+        stage.engine.refuse = GenerationFailed("no try passed the checks")
+        await page.keyboard.press("Control+Enter")
+        await state(page, "failed")
+        line = page.locator("#speak-line")
+        await expect(line).to_contain_text("Das Modell hat diesen Text nicht richtig gesprochen.")
+        await expect(line).to_contain_text("Versuchen Sie andere Worte")
+        stage.engine.refuse = None
+        await page.fill("#speak-text", "?!")
+        await page.keyboard.press("Control+Enter")
+        await expect(line).to_contain_text("Dieser Text lässt sich nicht sprechen")
 
 
 async def test_without_an_audio_worklet(stage: Stage[PageEngine]) -> None:

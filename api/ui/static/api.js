@@ -8,13 +8,22 @@ const KEY = "tontaube-key";
 /** The address of a path of the API. */
 export const address = (path) => new URL(path.replace(/^\//, ""), ROOT);
 
-/** What the server (or the line to it) refused; `message` can be shown. */
+/** What the server (or the line to it) refused; `words` can be shown. */
 export class Refusal extends Error {
-  constructor(message, { status = 0, code = null, retryAfter = null } = {}) {
+  constructor(message, { status = 0, code = null, param = null, retryAfter = null } = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.param = param;
     this.retryAfter = retryAfter;
+  }
+
+  /** What is wrong: the server says it in English only, so others get our words for its code. */
+  get words() {
+    if (t("locale") === "en" && this.message) return this.message;
+    const keys = [`error_${this.code}_${this.param}`, `error_${this.code}`];
+    const key = keys.find(known);
+    return key ? t(key) : this.message;
   }
 
   /** What to do about it, in the visitor's language. */
@@ -75,7 +84,8 @@ async function refusal(answer) {
   }
   const retryAfter = Number(answer.headers.get("retry-after")) || null;
   const message = error.message ?? `${answer.status} ${answer.statusText}`;
-  return new Refusal(message, { status: answer.status, code: error.code, retryAfter });
+  const { code, param } = error;
+  return new Refusal(message, { status: answer.status, code, param, retryAfter });
 }
 
 /** Pieces of a body; a line that breaks is told as a Refusal. */

@@ -3,7 +3,7 @@
 import { number, t } from "./text.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 170, 44, 8, 12];
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 174, 44, 8, 16];
 
 /**
  * Draw into `element`. `unit` and `digits` are for the numbers; `limit` is a value worth a line of

@@ -23,7 +23,7 @@ const REFUSALS = [
 
 const explain = (error) => {
   const found = REFUSALS.find(([words]) => words.test(error.message));
-  return found ? t(found[1]) : `${error.message} ${error.advice ?? ""}`;
+  return found ? t(found[1]) : `${error.words ?? error.message} ${error.advice ?? ""}`;
 };
 
 class ClonePanel {

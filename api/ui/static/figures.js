@@ -25,7 +25,7 @@ function sentence(speech) {
       return [t("in_line", { place: ordinal(speech.position) })];
     case "failed": {
       const words = document.createElement("strong");
-      words.textContent = speech.error.message;
+      words.textContent = speech.error.words;
       return [words, ` ${speech.error.advice}`];
     }
     case "speaking":

@@ -187,7 +187,7 @@ class SpeakPanel {
       const answer = await request("v1/audio/speech", { json });
       save(await answer.blob(), "tontaube.mp3");
     } catch (error) {
-      $("line").textContent = error.message;
+      $("line").textContent = error.words ?? error.message;
     } finally {
       delete button.dataset.busy;
       button.disabled = false;

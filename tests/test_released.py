@@ -18,11 +18,14 @@ from huggingface_hub.utils import disable_progress_bars
 from tests.hub_standin import HubStandIn
 from tests.released import TINY, write_released
 from tests.test_tiny_bundle import wave_file
+from tests.test_vibevoice import export
 from tontaube.assembly import assemble
 from tontaube.config import Settings
 from tontaube.engine import Engine
 from tontaube.hub import Hub
 from tontaube.types import SpeechRequest
+
+EXPORT = "microsoft/VibeVoice-AcousticTokenizer"
 
 
 async def test_it_speaks_also_with_a_voice_of_the_folder(
@@ -58,6 +61,19 @@ async def test_it_speaks_also_with_a_voice_of_the_folder(
 
 
 ROOT = Path(__file__).parents[1]
+
+
+def test_vibevoice_s_own_export_in_the_place_of_the_larger_checkpoint(tmp_path: Path) -> None:
+    repositories = write_released(tmp_path / "hub")
+    (tmp_path / "hub" / EXPORT).mkdir()
+    export(tmp_path / "hub" / EXPORT)
+    settings = Settings(model=TINY, parts={"vibevoice": EXPORT}, device="cpu", max_batch=1)
+    with HubStandIn(tmp_path / "hub", repositories | {EXPORT: "main"}) as server:
+        hub = Hub(endpoint=server.url, cache=tmp_path / "cache")
+        bundle, machinery = assemble(settings, hub)
+    assert machinery.new_decoder() is not None
+    assert bundle.path("vibevoice:").parent.parent.name == "models--" + EXPORT.replace("/", "--")
+    assert not [path for path in server.fetched() if "VibeVoice-1.5B" in path]
 
 
 def environment(endpoint: str, home: Path, **settings: str) -> dict[str, str]:

@@ -83,7 +83,7 @@ def markup() -> str:
     header, *panels, footer = (
         (_HERE / "parts" / f"{name}.html").read_text("utf-8") for name in _PARTS
     )
-    body = "\n".join((header, "<main>", *panels, "</main>", footer))
+    body = "\n".join((header, '<div class="panels">', *panels, "</div>", footer))
     return f'<div id="tontaube" data-state="loading">{body}</div>'
 
 

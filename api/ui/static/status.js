@@ -24,22 +24,24 @@ async function look() {
   chart($("rtf"), values("rtf"), { unit: "", digits: 2, limit: 1, limitWords: t("status_live") });
 }
 
+const FIGURES = {
+  status_model: (status) => `${status.model} · ${status.revision}`,
+  status_engine: (status) => status.engine,
+  status_device: (status) => status.device,
+  status_active: (status) => t("n_of_m", { n: status.active_streams, m: status.stream_limit }),
+  status_queue: (status) => number(status.queue_length),
+  status_made: (status) => `${number(status.emitted_seconds)} s`,
+  status_cancelled: (status) => number(status.cancellations),
+  status_underruns: (status) => number(status.underruns),
+};
+
+/** Before the first answer (`null`) the places are there already, so that nothing jumps. */
 function showFigures(status) {
-  const entries = [
-    ["status_model", `${status.model} · ${status.revision}`],
-    ["status_engine", status.engine],
-    ["status_device", status.device],
-    ["status_active", t("n_of_m", { n: status.active_streams, m: status.stream_limit })],
-    ["status_queue", number(status.queue_length)],
-    ["status_made", `${number(status.emitted_seconds)} s`],
-    ["status_cancelled", number(status.cancellations)],
-    ["status_underruns", number(status.underruns)],
-  ];
-  const boxes = entries.map(([key, value]) => {
+  const boxes = Object.entries(FIGURES).map(([key, words]) => {
     const box = document.createElement("div");
     const [term, meaning] = [document.createElement("dt"), document.createElement("dd")];
     term.textContent = t(key);
-    meaning.textContent = value;
+    meaning.textContent = status ? words(status) : "–";
     box.append(term, meaning);
     return box;
   });
@@ -76,6 +78,7 @@ function cell(words, head) {
 export function initStatus() {
   const panel = document.getElementById("panel-status");
   let timer = null;
+  showFigures(null);
   const begin = () => {
     look();
     timer = setInterval(() => document.hidden || look(), PAUSE);

@@ -199,7 +199,8 @@ def explain(error: Exception, source: Source, endpoint: str, cache: Path) -> str
             return "it arrived incomplete; start again to fetch what is missing"
         case _:
             why = f"{endpoint} cannot be reached ({type(error).__name__}: {str(error)[:200]})"
-            return f"{why}; connect once to fetch it, or name folders in TONTAUBE_MODEL, TONTAUBE_PARTS"
+            names = "TONTAUBE_MODEL and TONTAUBE_PARTS"
+            return f"{why}; connect once to fetch it, or name local folders in {names}"
 
 
 def needed(

@@ -14,11 +14,14 @@ from transformers import (
 )
 
 from tests.test_network import released_config
-from tests.tiny import tiny_config
+from tests.tiny import tiny_config, tiny_job, write_tiny_bundle
+from tontaube.assembly import assemble
 from tontaube.backend.network import StageNetwork
+from tontaube.backend.torch import TorchStage
 from tontaube.bundle import RELEASED, read_description
 from tontaube.codec.dac_codec import DacConfig, build_dac
 from tontaube.codec.w2vbert import empty_w2vbert
+from tontaube.config import Settings
 from tontaube.doctor import weigh
 from tontaube.errors import Unavailable
 from tontaube.footprint import (
@@ -86,6 +89,24 @@ def test_int8_keeps_a_byte_of_each_matrix_parameter() -> None:
         saved = stage_parameters(config) - embeddings  # and the norms and biases, which stay
         assert full.weights - small.weights == pytest.approx(3 * saved, rel=1e-3)
         assert small.cache == full.cache == 2 * config.num_hidden_layers * 1_024 * 100 * 4
+
+
+def test_the_setting_reaches_the_stages(tmp_path: Path) -> None:
+    write_tiny_bundle(tmp_path)
+    codes = {}
+    for weights in ("full", "int8"):
+        fields = {"model": str(tmp_path), "weights": weights, "device": "cpu", "engine": "torch"}
+        _, machinery = assemble(Settings(**fields))
+        expected = TorchStage.open(tmp_path / "cb1", int8=weights == "int8")
+        codes[weights] = []
+        for stage in (machinery.stages[1], expected):
+            stage.add(tiny_job("x", 40, 30))
+            given: list[int] = []
+            while len(given) < 30:
+                given += [code for output in stage.step() for code in output.codes]
+            codes[weights].append(given)
+    assert codes["full"][0] == codes["full"][1] and codes["int8"][0] == codes["int8"][1]
+    assert codes["full"] != codes["int8"]  # or nothing was rounded
 
 
 def around(folder: Path) -> int:

@@ -13,7 +13,7 @@ from tests.api_fakes import Behaviour, serving
 from tests.firefox import FIREFOX, PULSE, running
 from tests.pages import PageEngine, eventually
 
-ESCAPE, CONTROL, ENTER, RIGHT = "\ue00c", "\ue009", "\ue007", "\ue014"
+ESCAPE, CONTROL, ENTER, RIGHT, END = "\ue00c", "\ue009", "\ue007", "\ue014", "\ue010"
 LONG = "This sentence is said again and again, so that there is time to look at it. " * 40
 
 pytestmark = [
@@ -49,7 +49,10 @@ async def test_firefox(tmp_path: Path) -> None:
         assert await firefox.evaluate("tontaube.player.rendered") - rendered == 9 * 1_200
 
         await firefox.click("#tab-speak")
-        await firefox.press(RIGHT)  # to the next tab
+        await firefox.press(END)
+        assert await firefox.evaluate("document.activeElement.id") == "tab-status"
+        await firefox.press(RIGHT)  # round to the first tab
+        await firefox.press(RIGHT)
         assert await firefox.evaluate("document.activeElement.id") == "tab-compare"
         await firefox.click("#compare-go")
         done = "document.querySelectorAll('.version .line[data-state=done]').length"

@@ -12,6 +12,9 @@ from pydantic import ValidationError
 
 from tontaube.backend.base import StageModule
 from tontaube.backend.torch import Capacity, TorchStage
+from tontaube.backend.vllm import installation as vllm
+from tontaube.backend.vllm.opening import Sizing
+from tontaube.backend.vllm.opening import open_stages as open_vllm_stages
 from tontaube.bundle import Bundle
 from tontaube.codec.base import CodecNetwork
 from tontaube.codec.build import SpectralConfig, build_spectral
@@ -25,7 +28,7 @@ from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
 from tontaube.hub import Hub
-from tontaube.numerics import int8_weights, stage_dtype
+from tontaube.numerics import int8_weights, stage_device, stage_dtype
 from tontaube.pipeline import Decoder
 from tontaube.sources import open_bundle
 from tontaube.stages.reading import Grammar
@@ -54,13 +57,13 @@ def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machin
         torch.set_num_threads(settings.threads)
     bundle = open_bundle(settings.model, settings.parts, hub)
     device = choose_device(settings.device)
-    kind = _engine_kind(settings.engine)
+    kind = choose_engine(settings.engine, device)
     network, join = open_codec(bundle, device)
     return bundle, Machinery(
         kind=kind,
         device=str(device),
         grammar=open_grammar(bundle),
-        stages=_open_stages(bundle, settings),
+        stages=_open_stages(bundle, settings, kind, device),
         encode=functools.partial(_encode, network),
         new_decoder=lambda: StreamDecoder(network, join),
         read_reference=functools.partial(
@@ -82,21 +85,35 @@ def open_grammar(bundle: Bundle) -> Grammar:
     return Grammar(bundle.description, tokenizer, tuple(vocabularies))
 
 
-def _engine_kind(wanted: str) -> str:
-    """Raises Unavailable for an engine that does not exist yet, rather than run another."""
+def choose_engine(wanted: str, device: torch.device) -> str:
+    """torch or vllm; ``auto`` is vllm on a CUDA device where it is installed.
+
+    Raises Unavailable, saying what to do, if vllm is wanted and cannot run.
+    """
     if wanted == "vllm":
-        raise Unavailable("there is no vLLM engine yet; use TONTAUBE_ENGINE=torch or auto")
-    return "torch"
+        vllm.check(str(device))
+    elif wanted == "auto":
+        usable = device.type == "cuda" and vllm.is_usable(str(device))
+        return "vllm" if usable else "torch"
+    return wanted
 
 
-def _open_stages(bundle: Bundle, settings: Settings) -> list[StageModule]:
-    cpu = torch.device("cpu")
-    dtype, int8 = stage_dtype(settings.dtype, cpu), int8_weights(settings.weights, cpu)
+def _open_stages(
+    bundle: Bundle, settings: Settings, kind: str, codec_device: torch.device
+) -> list[StageModule]:
+    device = stage_device(settings.engine, codec_device, vllm=kind == "vllm")
+    dtype, int8 = stage_dtype(settings.dtype, device), int8_weights(settings.weights, device)
+    folders = [bundle.stage(stage) for stage in range(STREAMS)]
+    contexts = bundle.description.context_tokens
+    if kind == "vllm":
+        if int8:
+            raise Unavailable("int8 weights are for the torch engine: TONTAUBE_WEIGHTS=full")
+        sizing = Sizing(contexts, settings.max_batch, settings.profile)
+        return open_vllm_stages(folders, sizing, dtype, device)
     stages: list[StageModule] = []
-    for stage in range(STREAMS):
-        tokens = bundle.description.context_tokens[stage]
+    for stage, (folder, tokens) in enumerate(zip(folders, contexts, strict=True)):
         capacity = Capacity(sequences=settings.max_batch, tokens=tokens)
-        stages.append(TorchStage.open(bundle.stage(stage), capacity, dtype, int8=int8))
+        stages.append(TorchStage.open(folder, capacity, dtype, int8=int8))
         log.info("cb%d: %s%s on cpu", stage, dtype, ", int8 weights" if int8 else "")
     return stages
 

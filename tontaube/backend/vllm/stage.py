@@ -1,0 +1,136 @@
+"""The vLLM stage module: StageJobs → their codes, by an engine that the scheduler steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from vllm.inputs import tokens_input
+
+from tontaube.backend.torch import STOPS
+from tontaube.backend.vllm.capacity import Capacity
+from tontaube.backend.vllm.engine import open_engine
+from tontaube.backend.vllm.ids import EngineIds
+from tontaube.backend.vllm.sampling import sampling_params
+from tontaube.errors import InvalidRequest
+from tontaube.tokens import StageConfig, Vocabulary
+from tontaube.types import StageJob, StageOutput
+
+_MILLISECONDS = 1_000  # vLLM's priorities are whole numbers
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCounters:
+    """What vLLM itself counts."""
+
+    running: int
+    waiting: int
+    kv_usage: float  # 0..1, of blocks that belong to a sequence
+
+
+class VllmStage:
+    """A StageModule (see ``backend.base``) over a vLLM engine; not thread-safe."""
+
+    def __init__(self, engine: Any, config: StageConfig, capacity: Capacity) -> None:
+        """``engine``: an LLMEngine of ``open_engine`` with that capacity."""
+        self.capacity = capacity
+        self._engine = engine
+        self._vocabulary_size = config.vocab_size
+        self._positions_end = config.max_position_embeddings
+        self._ids = EngineIds(Vocabulary(config), config.vocab_size)
+        stops = len(STOPS) if config.target_codebook == 0 else 0
+        self._codes = config.head_size - stops
+        self._stops = tuple(range(self._codes, config.head_size))
+        (self._positions,) = engine.apply_model(lambda model: model.positions)
+        self._jobs: dict[str, tuple[int, ...]] = {}  # the engine's ids of their prompts
+        self.cached_tokens = 0  # of finished jobs' prompts, found in the prefix cache
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        capacity: Capacity,
+        dtype: torch.dtype = torch.float32,
+        *,
+        eager: bool = True,
+    ) -> Self:
+        """Load a stage's folder. Raises BundleError, Unavailable."""
+        config = StageConfig.read(folder)
+        return cls(open_engine(folder, capacity, dtype, eager=eager), config, capacity)
+
+    @property
+    def running(self) -> int:
+        """Jobs added and not yet finished or aborted."""
+        return len(self._jobs)
+
+    def add(self, job: StageJob) -> None:
+        """Admit a job; see ``StageModule.add``."""
+        self._check(job)
+        try:
+            params = sampling_params(job, self._stops)
+        except ValueError as error:
+            raise InvalidRequest(f"job {job.id}: {error}") from error
+        ids = self._ids.translate(job.input.ids)
+        prompt = tokens_input(list(ids), cache_salt=job.input.cache_salt)
+        self._positions.enter(ids, job.input)
+        self._jobs[job.id] = ids
+        try:
+            priority = int(job.priority * _MILLISECONDS)
+            self._engine.add_request(job.id, prompt, params, priority=priority)
+        except BaseException:
+            self._forget(job.id)
+            raise
+
+    def step(self) -> list[StageOutput]:
+        """One step of the engine: a code for every job past its prompt, prefill for the rest."""
+        if not self._jobs:
+            return []
+        return [self._give_out(output) for output in self._engine.step()]
+
+    def abort(self, job_id: str) -> None:
+        """Forget a job at once; unknown ids are ignored."""
+        if job_id in self._jobs:
+            self._engine.abort_request([job_id])
+            self._forget(job_id)
+
+    def counters(self) -> EngineCounters:
+        """A look at vLLM's own scheduler."""
+        scheduler = self._engine.engine_core.engine_core.scheduler
+        running, waiting = scheduler.get_request_counts()
+        return EngineCounters(running, waiting, scheduler.kv_cache_manager.usage)
+
+    def _check(self, job: StageJob) -> None:
+        ids, positions = job.input.ids, job.input.positions
+        needed = len(ids) + job.max_codes - 1  # the last code is never read
+        if not ids or len(ids) != len(positions) or job.max_codes < 1:
+            raise InvalidRequest(f"job {job.id}: nothing to read or nothing to write")
+        if needed > self.capacity.tokens:
+            raise InvalidRequest(
+                f"job {job.id} needs {needed} tokens, a sequence has {self.capacity.tokens}; "
+                "shorten the text or the reference"
+            )
+        last = max(max(positions), job.input.next_position + job.max_codes - 1)
+        if min(positions) < 0 or last >= self._positions_end:
+            raise InvalidRequest(f"job {job.id}: positions must be below {self._positions_end}")
+        if min(ids) < 0 or max(ids) >= self._vocabulary_size:
+            raise InvalidRequest(f"job {job.id}: an id is not in the vocabulary")
+        if job.id in self._jobs:
+            raise InvalidRequest(f"job {job.id} is running already")
+
+    def _give_out(self, output: Any) -> StageOutput:
+        """``output``: vLLM's RequestOutput with the tokens of one step."""
+        completion = output.outputs[0]
+        drawn: list[int] = list(completion.token_ids)
+        finish: str | None = None
+        if output.finished:
+            stop = completion.stop_reason  # the stop token, or None
+            finish = "length" if stop is None else STOPS[stop - self._codes]
+            self.cached_tokens += output.num_cached_tokens or 0
+            self._forget(output.request_id)
+        codes = tuple(code for code in drawn if code < self._codes)
+        return StageOutput(output.request_id, codes, finish)
+
+    def _forget(self, job_id: str) -> None:
+        self._positions.leave(self._jobs.pop(job_id))

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 from transformers import Qwen3Config, Qwen3Model
 
 from tests.tiny import tiny_config, tiny_network, write_tiny_stages
 from tontaube.backend.network import StageNetwork, fused_attention
 from tontaube.backend.weights import load_stage, save_stage
+from tontaube.codec.tensors import in_int8, load_tensors
 from tontaube.errors import BundleError
 from tontaube.tokens import StageConfig
 
@@ -151,6 +153,26 @@ def test_a_sharded_stage_loads_unchanged(tmp_path: Path) -> None:
     index.write_text("{}")
     with pytest.raises(BundleError, match="index"):
         load_stage(tmp_path)
+
+
+def test_matrices_may_be_kept_in_int8(tmp_path: Path) -> None:
+    layers = nn.Sequential(nn.Conv1d(3, 5, 7), nn.LayerNorm(5), nn.Linear(5, 256))
+    tensors = in_int8(layers.state_dict(), least=100)
+    kept = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8]
+    assert kept == ["0.weight", "2.weight"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    read = nn.Sequential(nn.Conv1d(3, 5, 7), nn.LayerNorm(5), nn.Linear(5, 256))
+    load_tensors(read, tmp_path)
+    for (name, was), now in zip(layers.state_dict().items(), read.parameters(), strict=True):
+        largest = was.flatten(1).abs().amax(1) if name in kept else was.new_zeros(())
+        off = (now - was).abs()
+        assert bool(
+            (off.flatten(1).amax(1) <= largest / 253).all() if name in kept else not off.any()
+        )
+    del tensors["2.weight.scales"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(BundleError, match=r"2\.weight.*int8"):
+        load_tensors(read, tmp_path)
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:

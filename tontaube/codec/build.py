@@ -21,7 +21,7 @@ class SpectralConfig(BaseModel):
     semantic_hidden: int = 384
     semantic_encoder_blocks: int = 4
     semantic_decoder_blocks: int = 2
-    semantic_codes: int = 2048
+    semantic_codes: int = 4096
     acoustic_codes: int = 512
     acoustic_streams: int = 3
     encoder_dim: int = 256

@@ -24,43 +24,58 @@ def _data(args: argparse.Namespace) -> None:
     data.build(lines[: args.limit], args.run / "corpus", part, parts)
 
 
+def _semantic(args: argparse.Namespace) -> None:
+    from tontaube.codec.build import SpectralConfig
+    from tontaube.train import codec
+
+    start = args.start and args.start / "decoder/checkpoint.pt"
+    plan = codec.Plan(args.minutes, start)
+    codec.semantic(args.run / "corpus", args.run / "semantic", SpectralConfig(), plan)
+
+
 def _codec(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig
     from tontaube.train import codec
 
-    corpus, trained = args.run / "corpus", args.run / "codec"
-    if args.polish:
-        source = codec.Polish(corpus, args.run / "codes", trained, args.gain)
-        codec.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
-    else:
-        codec.train(corpus, trained, SpectralConfig(), codec.Plan(args.minutes))
+    plan = codec.Plan(args.minutes, args.run / "semantic/checkpoint.pt")
+    codec.train(args.run / "corpus", args.run / "codec", SpectralConfig(), plan)
+
+
+def _decoder(args: argparse.Namespace) -> None:
+    from tontaube.codec.build import SpectralConfig
+    from tontaube.train import decoder
+
+    source = decoder.Polish(args.run / "corpus", args.run / "codes", args.run / "codec")
+    decoder.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
 
 
 def _codes(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig, build_spectral
     from tontaube.train import codes
 
+    source = "semantic" if args.semantic else "codec"
     network = build_spectral(SpectralConfig())
-    if args.semantic:
-        network.load_state_dict(torch.load(args.run / "codec/semantic.pt", weights_only=True))
-        codes.extract(args.run / "corpus", network, args.run / "codes-semantic", streams=1)
-    else:
-        saved = torch.load(args.run / "codec/checkpoint.pt", weights_only=True)["model"]
-        kept = {k.removeprefix("codec."): v for k, v in saved.items() if k.startswith("codec.")}
-        network.load_state_dict(kept)
-        codes.extract(args.run / "corpus", network, args.run / "codes")
+    saved = torch.load(args.run / source / "checkpoint.pt", weights_only=True)["model"]
+    kept = {k.removeprefix("codec."): v for k, v in saved.items() if k.startswith("codec.")}
+    network.load_state_dict(kept)
+    folder, streams = ("codes-semantic", 1) if args.semantic else ("codes", 4)
+    codes.extract(args.run / "corpus", network, args.run / folder, streams)
 
 
 def _stage(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig
     from tontaube.tokens import TextTokenizer
-    from tontaube.train import recipe, stages
+    from tontaube.train import recipe, recode, stages
     from tontaube.train.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
     config = recipe.stage_config(args.stage, recipe.SHAPES[args.stage], tokenizer, SpectralConfig())
     codes = args.run / ("codes-semantic" if args.stage == 0 else "codes")
-    plan = stages.Plan(args.minutes, args.tokens)
+    start = None
+    if args.start:
+        earlier = recode.Earlier(args.start / f"cb{args.stage}", args.start / "codes")
+        start = recode.recoded(earlier, config, codes)
+    plan = stages.Plan(args.minutes, args.tokens, start=start)
     stages.train(config, TextTokenizer(tokenizer), codes, args.run / f"cb{args.stage}", plan)
 
 
@@ -78,7 +93,9 @@ def _curves(args: argparse.Namespace) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "data": _data,
+    "semantic": _semantic,
     "codec": _codec,
+    "decoder": _decoder,
     "codes": _codes,
     "stage": _stage,
     "export": _export,
@@ -97,16 +114,20 @@ def main() -> None:
     step.add_argument("--dialogue", type=Path, help="folder with gettext catalogues")
     step.add_argument("--limit", type=int)
     step.add_argument("--part", default="0/1", help="i/n: this process takes every n-th shard")
-    step = commands.add_parser("codec", parents=[common], help="train the codec")
+    step = commands.add_parser("semantic", parents=[common], help="train what makes C0")
+    step.add_argument("--minutes", type=float, default=20)
+    step.add_argument("--start", type=Path, help="an earlier run to start from")
+    step = commands.add_parser("codec", parents=[common], help="train the rest of the codec")
     step.add_argument("--minutes", type=float, default=60)
-    step.add_argument("--polish", action="store_true", help="only the decoder; codes are final")
-    step.add_argument("--gain", type=float, default=1.0, help="of the decoder over the corpus")
+    step = commands.add_parser("decoder", parents=[common], help="polish it; codes are final")
+    step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
-    step.add_argument("--semantic", action="store_true", help="only C0, once it is frozen")
+    step.add_argument("--semantic", action="store_true", help="only C0: the rest may still train")
     step = commands.add_parser("stage", parents=[common], help="train CB0..CB3")
     step.add_argument("stage", type=int, choices=range(4))
     step.add_argument("--minutes", type=float, default=60)
-    step.add_argument("--tokens", type=int, default=8192, help="tokens a step")
+    step.add_argument("--tokens", type=int, default=4096, help="tokens a step")
+    step.add_argument("--start", type=Path, help="an earlier run, with other codes, to start from")
     step = commands.add_parser("curves", parents=[common], help="draw the curves of a run")
     step.add_argument("--target", type=Path, default=Path("docs/training"))
     step = commands.add_parser("export", parents=[common], help="write the bundle")

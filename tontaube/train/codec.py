@@ -1,14 +1,15 @@
-"""Trains the spectral DualCodec on a corpus: reconstruction, phonemes in C0, pitch, commitment.
+"""Trains the spectral DualCodec on a corpus, in two steps: C0, then everything else.
 
-What makes C0 (content encoder and semantic VQ) is annealed first and then frozen, so that CB0's
-training can start while the rest of the codec goes on; when all codes are final, the decoder alone
-can be polished while CB1..CB3 train.
+C0 (content encoder and semantic VQ) learns phonemes and nothing else (``semantic``): 4 096 codes
+hold 96 % of the phoneme quadruples that frames of English show, so that words never hang on what
+CB1..CB3 add. It is frozen then, CB0 can start, and the rest learns to reconstruct (``train``). When
+all codes are final, the decoder alone can be polished while CB1..CB3 train (``decoder``).
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +22,17 @@ from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import VectorQuantizer
 from tontaube.codec.logmel import STEP, LogMel, mel_filters
 from tontaube.codec.spectral import STEPS, SpectralDecoder, pulse_train
-from tontaube.train.codes import load
 from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, read
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES, PITCH_RATE, VOICED_ABOVE
 
 PER_FRAME = 4  # phoneme labels a frame
 BATCH, CROP = 12, 12  # utterances; frames of each that are decoded
+SEMANTIC_BATCH = 32  # utterances, whole
 RESOLUTIONS = {2048: 80, 1024: 80, 512: 64, 256: 32}  # window → mel bands
 HELD_OUT = 100  # items at the corpus' start that no step sees
 PEAK = 1e-3  # learning rate
-DEPTHS = (0, 0, 1, 2, 3, 3, 3)  # acoustic streams in a step, drawn evenly
+DEPTHS = (0, 1, 2, 3, 3, 3)  # acoustic streams in a step, drawn evenly
 
 
 class Quantizing(nn.Module):
@@ -94,16 +95,23 @@ def teacher_pulses(item: Item, first: int, count: int) -> np.ndarray:
     return np.pad(pulses, (low - first, first + count - high))
 
 
-def make_batch(items: list[Item], rng: random.Random) -> Batch:
-    """Pad a list of utterances and cut one crop from each."""
+def padded(items: list[Item]) -> tuple[Tensor, Tensor]:
+    """Audio [B, T·1920] and labels [B, T, 4] of utterances, as long as the longest."""
     longest = max(item.frames for item in items)
     audio = torch.zeros(len(items), longest * HOP)
     labels = torch.full((len(items), longest, PER_FRAME), -100)
-    pulses, pitch, crops = [], [], []
     for row, item in enumerate(items):
         samples = item.samples[: item.frames * HOP].astype(np.float32) / 32768
         audio[row, : len(samples)] = torch.from_numpy(samples)
         labels[row, : item.frames] = torch.from_numpy(item.phoneme_labels(PER_FRAME))
+    return audio, labels
+
+
+def make_batch(items: list[Item], rng: random.Random) -> Batch:
+    """Pad a list of utterances and cut one crop from each."""
+    audio, labels = padded(items)
+    pulses, pitch, crops = [], [], []
+    for item in items:
         crop = rng.randrange(item.frames - CROP + 1)
         crops.append(crop)
         pulses.append(teacher_pulses(item, crop * HOP - 360, CROP * HOP + 720))
@@ -163,9 +171,8 @@ class CodecTraining(nn.Module):
         self._noise = torch.randn(2, 1 << 23, generator=generator) * 0.5**0.5
 
     def semantic_parameters(self) -> list[nn.Parameter]:
-        """What C0 depends on."""
-        quantizer = self.codec.semantic_vq.stack[0]
-        parts = (self.codec.convnext_encoder, quantizer.in_proj, quantizer.codebook)
+        """What makes C0."""
+        parts = (self.codec.convnext_encoder, self.codec.semantic_vq)
         return [p for part in parts for p in part.parameters()]
 
     def codes_in_use(self) -> int:
@@ -180,19 +187,35 @@ class CodecTraining(nn.Module):
             latents = crops(self.codec.latents(codes), batch.crops)
         return self._decoder_losses(latents, batch)
 
-    def forward(self, batch: Batch, depth: int, frozen: bool = False) -> dict[str, Tensor]:
-        """All losses of a step, by name; ``depth`` acoustic streams take part; ``frozen``: C0 is
-        final."""
-        codec = self.codec
-        features = self.features(batch.audio)
+    def read_phonemes(self, audio: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """The losses that C0 answers for: phonemes read from the quantized content, phonemes read
+        from the content itself (which teaches the encoder sooner), and commitment."""
+        with torch.no_grad():
+            features = self.features(audio)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            with torch.set_grad_enabled(not frozen):
-                content = codec.convnext_encoder(features)
-                quantized, commitment = self.quantizing[0](content)
+            content = self.codec.convnext_encoder(features)
+            quantized, commitment = self.quantizing[0](content)
+            logits = self.classifier(self.codec.convnext_decoder(torch.cat((quantized, content))))
+        read, free = logits.float().chunk(2)
+        return {
+            "ph": self._phoneme_loss(read, labels),
+            "free": self._phoneme_loss(free, labels),
+            "vq": commitment.float(),
+        }
+
+    def forward(self, batch: Batch, depth: int) -> dict[str, Tensor]:
+        """All losses of a step, by name; ``depth`` acoustic streams take part; C0 is final."""
+        codec = self.codec
+        with torch.no_grad():
+            features = self.features(batch.audio)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.no_grad():
+                quantized, _ = self.quantizing[0](codec.convnext_encoder(features))
             semantic = codec.convnext_decoder(quantized)
             logits = self.classifier(semantic)
             rest = codec.dac.encoder(features) - semantic
             latents, rest = crops(semantic, batch.crops), crops(rest, batch.crops)
+            commitment = latents.new_zeros(())
             for quantizing in self.quantizing[1 : 1 + depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
@@ -231,7 +254,7 @@ class CodecTraining(nn.Module):
         return F.cross_entropy(by_quarter.flatten(0, 2), labels.flatten(), ignore_index=-100)
 
 
-WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 2.0, "f0": 2.0, "uv": 0.5, "coh": 0.3}
+WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "f0": 2.0, "uv": 0.5, "coh": 0.3}
 
 
 def usable(corpus: Path, held_out: int) -> list[Item]:
@@ -240,101 +263,90 @@ def usable(corpus: Path, held_out: int) -> list[Item]:
     return sorted((i for i in items if CROP + 2 <= i.frames <= 110), key=lambda i: i.frames)
 
 
+def weighted(losses: dict[str, Tensor]) -> Tensor:
+    """The sum of a step's losses."""
+    return torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Minutes of work in all, and until C0 is frozen."""
+    """Minutes of work in all, and a checkpoint to start from where shapes agree."""
 
-    minutes: float = 60
-    semantic_minutes: float = 27
+    minutes: float
+    start: Path | None = None
 
 
-def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> DualCodec:
-    """Train for a budget of working minutes, resuming what ``folder`` holds. The corpus may grow
-    meanwhile. ``folder/semantic.pt`` appears when C0 is frozen."""
+def semantic(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
+    """Train what makes C0 within the plan's minutes, resuming what ``folder`` holds."""
     rng = random.Random()
-    codec = build_spectral(config)
-    model = CodecTraining(codec, config.latent, PHONEMES)
-    optimizer = build_optimizer(model)
+    model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
+    load_matching(model, plan.start)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, betas=(0.8, 0.99), fused=True)
     progress = Progress(folder, plan.minutes, {"model": model, "optimizer": optimizer})
     items: list[Item] = []
     while progress.running:
-        if not items or progress.step % 1000 == 0:
-            items = usable(corpus, HELD_OUT)
-            print(f"{len(items)} items", flush=True)
-        early = min(1.0, progress.spent / 60 / plan.semantic_minutes)
-        if early == 1.0 and not (folder / "semantic.pt").exists():
-            torch.save(codec.state_dict(), folder / "semantic.pt")
-        scales = cosine(progress.fraction, progress.step), cosine(early, progress.step, floor=0.0)
-        for group, scale in zip(optimizer.param_groups, scales, strict=True):
-            group["lr"] = PEAK * scale
-        first = rng.randrange(len(items) - BATCH)
-        batch = make_batch(items[first : first + BATCH], rng)
-        losses = model(batch, rng.choice(DEPTHS), frozen=early == 1.0)
-        total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
-        optimizer.zero_grad()
-        total.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        items = _refreshed(items, corpus, progress)
+        first = rng.randrange(len(items) - SEMANTIC_BATCH)
+        audio, labels = padded(items[first : first + SEMANTIC_BATCH])
+        losses = model.read_phonemes(audio, labels)
+        _step(model, optimizer, losses, cosine(progress.fraction, progress.step, floor=0.0))
         progress.advance()
         if progress.step % 100 == 0:
             used = model.codes_in_use()
-            progress.log("train", used=used, **{n: v.item() for n, v in losses.items()})
-    return codec
+            progress.log("semantic", used=used, **{n: v.item() for n, v in losses.items()})
+    return model
 
 
-@dataclass(frozen=True, slots=True)
-class Polish:
-    """What the decoder alone goes on with: audio, its codes, and how much louder it shall speak
-    than the audio that was encoded."""
-
-    corpus: Path
-    codes: Path
-    trained: Path  # the folder of the codec's run
-    gain: float = 1.0
-
-
-def polish(source: Polish, folder: Path, config: SpectralConfig, minutes: float) -> None:
-    """Go on with the decoder alone; codes stay as they are. A louder target shows the losses more
-    of what lies under their floor."""
+def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
+    """Train all but C0 within the plan's minutes, resuming what ``folder`` holds; the corpus may
+    grow meanwhile. ``plan.start`` is the checkpoint with the final C0."""
     rng = random.Random()
     model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
-    model.load_state_dict(_trained(source.trained))
-    decoder = model.codec.dac.decoder
-    assert isinstance(decoder, SpectralDecoder)
-    decoder.amplify(source.gain)
-    parameters = list(decoder.parameters())
-    optimizer = torch.optim.AdamW(parameters, lr=PEAK, betas=(0.8, 0.99), fused=True)
-    progress = Progress(folder, minutes, {"model": model, "optimizer": optimizer})
-    coded = {item.id: torch.from_numpy(item.codes) for item in load(source.codes)}
-    items = [item for item in usable(source.corpus, HELD_OUT) if item.id in coded]
+    load_matching(model, plan.start)
+    for parameter in model.semantic_parameters():
+        parameter.requires_grad_(False)
+    learning = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(learning, lr=PEAK, betas=(0.8, 0.99), fused=True)
+    progress = Progress(folder, plan.minutes, {"model": model, "optimizer": optimizer})
+    items: list[Item] = []
     while progress.running:
-        for group in optimizer.param_groups:
-            group["lr"] = 0.7 * PEAK * cosine(progress.fraction, progress.step)
+        items = _refreshed(items, corpus, progress)
         first = rng.randrange(len(items) - BATCH)
-        chosen = items[first : first + BATCH]
-        batch = make_batch(chosen, rng)
-        batch = replace(batch, target=batch.target * source.gain)
-        longest = batch.labels.shape[1]
-        codes = torch.stack([F.pad(coded[i.id], (0, longest - i.frames)) for i in chosen])
-        losses = model.polish(batch, codes)
-        total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
-        optimizer.zero_grad()
-        total.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
+        batch = make_batch(items[first : first + BATCH], rng)
+        losses = model(batch, rng.choice(DEPTHS))
+        _step(model, optimizer, losses, cosine(progress.fraction, progress.step))
         progress.advance()
         if progress.step % 100 == 0:
-            progress.log("polish", **{n: v.item() for n, v in losses.items()})
+            progress.log("train", **{n: v.item() for n, v in losses.items()})
+    return model
 
 
-def _trained(folder: Path) -> dict[str, Tensor]:
-    saved: dict[str, dict[str, Tensor]] = torch.load(folder / "checkpoint.pt", weights_only=True)
-    return saved["model"]
+def load_matching(model: nn.Module, checkpoint: Path | None) -> int:
+    """Take over a checkpoint's tensors wherever name and shape agree; how many there were."""
+    if checkpoint is None:
+        return 0
+    saved = torch.load(checkpoint, weights_only=True)["model"]
+    own = model.state_dict()
+    same = {n: t for n, t in saved.items() if n in own and own[n].shape == t.shape}
+    model.load_state_dict(same, strict=False)
+    print(f"{len(same)} of {len(own)} tensors from {checkpoint.parent.name}", flush=True)
+    return len(same)
 
 
-def build_optimizer(model: CodecTraining) -> torch.optim.AdamW:
-    """AdamW with what makes C0 in a group of its own (the second)."""
-    early = model.semantic_parameters()
-    known = {id(p) for p in early}
-    groups = [{"params": [p for p in model.parameters() if id(p) not in known]}, {"params": early}]
-    return torch.optim.AdamW(groups, lr=PEAK, betas=(0.8, 0.99), weight_decay=0.0, fused=True)
+def _refreshed(items: list[Item], corpus: Path, progress: Progress) -> list[Item]:
+    if items and progress.step % 1000:
+        return items
+    items = usable(corpus, HELD_OUT)
+    print(f"{len(items)} items", flush=True)
+    return items
+
+
+def _step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, losses: dict[str, Tensor], scale: float
+) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = PEAK * scale
+    optimizer.zero_grad()
+    weighted(losses).backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()

@@ -21,7 +21,8 @@ from tontaube.bundle import (
     Streaming,
     VoicePart,
 )
-from tontaube.codec.build import SpectralConfig, build_spectral
+from tontaube.codec.build import SpectralConfig
+from tontaube.codec.tensors import in_int8
 from tontaube.train import recipe
 from tontaube.train.codes import CodedItem, load
 from tontaube.train.corpus import HOP, Item, read
@@ -56,7 +57,7 @@ def export(run: Path, target: Path, names: Names, input_gain: float = 1.0) -> No
         network = StageNetwork(config)
         network.load_state_dict(_checkpoint(run / f"cb{stage}")["average"])
         save_stage(network, target / f"cb{stage}", dtype=torch.float16)
-    save_file(codec_weights(run), target / "codec.safetensors")
+    save_file(small(codec_weights(run)), target / "codec.safetensors")
     items = load(run / "codes")
     voices = write_voices(items, target / "voices")
     description = Description(
@@ -91,25 +92,19 @@ def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
     return saved
 
 
-def codec_weights(run: Path, dtype: torch.dtype = torch.float16) -> dict[str, torch.Tensor]:
-    """The codec of a run, without what only training needs; quantizers stay in float32, because
-    codes must not change."""
+def codec_weights(run: Path) -> dict[str, torch.Tensor]:
+    """The codec of a run, without what only training needs."""
     polished = (run / "decoder" / "checkpoint.pt").exists()
     saved = _checkpoint(run / ("decoder" if polished else "codec"))["model"]
-    return {
-        name.removeprefix("codec."): (
-            tensor if "quantizers" in name else tensor.to(dtype)
-        ).contiguous()
-        for name, tensor in saved.items()
-        if name.startswith("codec.")
-    }
+    return {n.removeprefix("codec."): t for n, t in saved.items() if n.startswith("codec.")}
 
 
-def load_codec(run: Path) -> torch.nn.Module:
-    """The codec of a run, as it will be exported."""
-    network = build_spectral(SpectralConfig())
-    network.load_state_dict(codec_weights(run))
-    return network
+def small(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """As shipped: matrices in int8, the rest in fp16, but quantizers in fp32, since codes must not
+    change."""
+    exact = {name: tensor for name, tensor in weights.items() if "quantizers" in name}
+    rest = {n: t.half() for n, t in weights.items() if n not in exact}
+    return in_int8(rest) | exact
 
 
 def write_voices(items: list[CodedItem], folder: Path) -> tuple[VoicePart, ...]:

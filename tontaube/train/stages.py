@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +28,14 @@ EVALUATE_EVERY = 500
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a stage is trained: minutes of work, tokens a step, dropout, longest chunk."""
+    """How a stage is trained: minutes of work, tokens a step, dropout, longest chunk, weights to
+    start from."""
 
     minutes: float
     tokens: int = 4096
     dropout: float = 0.05
     longest: int = 200  # characters of a chunk
+    start: Mapping[str, Tensor] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ def train(
 ) -> StageNetwork:
     """Train within the plan's minutes, resuming what ``folder`` holds; returns averaged weights."""
     network = StageNetwork(config, dropout=plan.dropout)
+    if plan.start is not None:
+        network.load_state_dict(plan.start)
     average = StageNetwork(config)
     average.load_state_dict(network.state_dict())
     opts = optimizers(network)

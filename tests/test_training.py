@@ -17,7 +17,7 @@ from tests.test_spectral import TINY
 from tests.tiny import tiny_network
 from tontaube.codec.build import build_spectral
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
-from tontaube.train import codec, recipe, recode, stages
+from tontaube.train import batches, codec, recipe, recode, stages
 from tontaube.train.codes import CodedItem, extract, load
 from tontaube.train.corpus import HOP, ShardWriter, read
 from tontaube.train.progress import Progress, cosine, linear_after
@@ -133,7 +133,7 @@ def test_c0_learns_phonemes_and_nothing_else_moves(tmp_path: Path) -> None:
     write_corpus(tmp_path, 12)
     model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
     acoustic = {n: p.clone() for n, p in model.named_parameters() if ".dac." in n}
-    audio, labels = codec.padded(list(read(tmp_path)))
+    audio, labels = batches.padded(list(read(tmp_path)))
     totals = learn(model, lambda: model.read_phonemes(audio, labels))
     assert totals[-1] < 0.99 * totals[0]  # these labels are noise: there is little to learn
     after = dict(model.named_parameters())
@@ -144,7 +144,7 @@ def test_the_codec_learns_and_its_codes_are_kept(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", 12)
     network = build_spectral(TINY)
     model = codec.CodecTraining(network, TINY.latent, PHONEMES)
-    batch = codec.make_batch(list(read(tmp_path / "corpus")), random.Random(0))
+    batch = batches.make_batch(list(read(tmp_path / "corpus")), random.Random(0))
     early = model.semantic_parameters()
     totals = learn(model, lambda: model(batch, depth=3))
     assert totals[-1] < 0.95 * totals[0]

@@ -131,12 +131,6 @@ class SpectralDecoder(nn.Module):
         left_steps = (STEPS - REACH) + 6 * (blocks - 1) + 3 + REACH + STEPS
         self.left_context = 1 + -(-left_steps // STEPS)
 
-    @torch.no_grad()
-    def amplify(self, gain: float) -> None:
-        """Make everything the decoder says louder by a factor."""
-        self.head.bias[:BINS] += math.log(gain)
-        self.head.bias[2 * BINS : 3 * BINS] += math.log(gain)
-
     @property
     def loop(self) -> Tensor:
         """Complex noise of unit power [BINS, NOISE_STEPS], the same in every stream."""

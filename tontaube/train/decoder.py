@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,16 +12,8 @@ from torch import nn
 
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.spectral import SpectralDecoder
-from tontaube.train.codec import (
-    BATCH,
-    HELD_OUT,
-    PEAK,
-    CodecTraining,
-    load_matching,
-    make_batch,
-    usable,
-    weighted,
-)
+from tontaube.train.batches import make_batch, usable
+from tontaube.train.codec import BATCH, PEAK, CodecTraining, load_matching, weighted
 from tontaube.train.codes import load
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES
@@ -29,36 +21,31 @@ from tontaube.train.teacher import PHONEMES
 
 @dataclass(frozen=True, slots=True)
 class Polish:
-    """What the decoder alone goes on with: audio, its codes, and how much louder it shall speak
-    than the audio that was encoded."""
+    """What the decoder alone goes on with: audio and its codes."""
 
     corpus: Path
     codes: Path
     trained: Path  # the folder of the codec's run
-    gain: float = 1.0
 
 
 def polish(source: Polish, folder: Path, config: SpectralConfig, minutes: float) -> None:
-    """Go on with the decoder alone; codes stay as they are. A louder target shows the losses more
-    of what lies under their floor."""
+    """Go on with the decoder alone; codes stay as they are."""
     rng = random.Random()
     model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
     load_matching(model, source.trained / "checkpoint.pt")
     decoder = model.codec.dac.decoder
     assert isinstance(decoder, SpectralDecoder)
-    decoder.amplify(source.gain)
     parameters = list(decoder.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=PEAK, betas=(0.8, 0.99), fused=True)
     progress = Progress(folder, minutes, {"model": model, "optimizer": optimizer})
     coded = {item.id: torch.from_numpy(item.codes) for item in load(source.codes)}
-    items = [item for item in usable(source.corpus, HELD_OUT) if item.id in coded]
+    items = [item for item in usable(source.corpus) if item.id in coded]
     while progress.running:
         for group in optimizer.param_groups:
             group["lr"] = 0.7 * PEAK * cosine(progress.fraction, progress.step)
         first = rng.randrange(len(items) - BATCH)
         chosen = items[first : first + BATCH]
         batch = make_batch(chosen, rng)
-        batch = replace(batch, target=batch.target * source.gain)
         longest = batch.labels.shape[1]
         codes = torch.stack([F.pad(coded[i.id], (0, longest - i.frames)) for i in chosen])
         losses = model.polish(batch, codes)

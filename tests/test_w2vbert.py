@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import SeamlessM4TFeatureExtractor, Wav2Vec2BertConfig, Wav2Vec2BertModel
 
-from tontaube.codec.w2vbert import W2vBertFeatures, resample
+from tontaube.codec.w2vbert import W2vBertFeatures, empty_w2vbert, resample, w2vbert_name
 from tontaube.errors import BundleError
 
 WIDTH = 16
@@ -53,6 +53,13 @@ def test_features_are_hidden_state_17_averaged_by_four(folder: Path, seconds: fl
     features = W2vBertFeatures.load(folder, folder / "stats.pt")(audio(seconds))
     assert features.shape == (1, WIDTH, int(seconds * 12.5))
     assert (features - expected(folder, audio(seconds))).abs().max() < 1e-4
+
+
+def test_only_17_layers_are_held(folder: Path) -> None:
+    network, _ = empty_w2vbert(folder)
+    assert len(network.encoder.layers) == 17
+    stored = Wav2Vec2BertModel.from_pretrained(folder).state_dict()
+    assert {w2vbert_name(name) for name in stored} - {None} == set(network.state_dict())
 
 
 def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:

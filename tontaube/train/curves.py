@@ -7,8 +7,10 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
-PARTS = ("codec", "decoder", "cb0", "cb1", "cb2", "cb3")
-SHOWN = {"codec": ("rec", "ph", "coh"), "decoder": ("rec", "coh")}  # stages: everything "loss"
+PARTS = ("semantic", "codec", "decoder", "cb0", "cb1", "cb2", "cb3")
+SHOWN = {  # of a stage: "loss"
+    "semantic": ("ph", "free"), "codec": ("rec", "ph", "coh"), "decoder": ("rec", "coh"),
+}  # fmt: skip
 SMOOTHING = 0.8
 
 Curve = list[tuple[float, float]]  # minutes, value

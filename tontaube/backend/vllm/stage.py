@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ from vllm.inputs import tokens_input
 
 from tontaube.backend.torch import STOPS
 from tontaube.backend.vllm.capacity import Capacity
+from tontaube.backend.vllm.counters import EngineCounters
 from tontaube.backend.vllm.engine import open_engine
 from tontaube.backend.vllm.ids import EngineIds
 from tontaube.backend.vllm.sampling import sampling_params
@@ -19,15 +19,6 @@ from tontaube.tokens import StageConfig, Vocabulary
 from tontaube.types import StageJob, StageOutput
 
 _MILLISECONDS = 1_000  # vLLM's priorities are whole numbers
-
-
-@dataclass(frozen=True, slots=True)
-class EngineCounters:
-    """What vLLM itself counts."""
-
-    running: int
-    waiting: int
-    kv_usage: float  # 0..1, of blocks that belong to a sequence
 
 
 class VllmStage:

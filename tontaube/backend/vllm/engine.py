@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from vllm import EngineArgs, ModelRegistry
+from vllm.exceptions import VLLMError
 from vllm.v1.engine.llm_engine import LLMEngine
 
 from tontaube.backend.network import StageNetwork
@@ -52,7 +53,7 @@ def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: 
     )
     try:
         return LLMEngine.from_engine_args(arguments)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, VLLMError) as error:
         raise Unavailable(f"vLLM cannot run {folder}: {error}") from error
 
 

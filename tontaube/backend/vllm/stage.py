@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from vllm.exceptions import VLLMClientError
 from vllm.inputs import tokens_input
 
 from tontaube.backend.torch import STOPS
@@ -59,20 +60,17 @@ class VllmStage:
     def add(self, job: StageJob) -> None:
         """Admit a job; see ``StageModule.add``."""
         self._check(job)
-        try:
-            params = sampling_params(job, self._stops)
-        except ValueError as error:
-            raise InvalidRequest(f"job {job.id}: {error}") from error
         ids = self._ids.translate(job.input.ids)
-        prompt = tokens_input(list(ids), cache_salt=job.input.cache_salt)
         self._positions.enter(ids, job.input)
         self._jobs[job.id] = ids
         try:
+            prompt = tokens_input(list(ids), cache_salt=job.input.cache_salt)
+            params = sampling_params(job, self._stops)
             priority = int(job.priority * _MILLISECONDS)
             self._engine.add_request(job.id, prompt, params, priority=priority)
-        except BaseException:
+        except VLLMClientError as error:
             self._forget(job.id)
-            raise
+            raise InvalidRequest(f"job {job.id}: {error}") from error
 
     def step(self) -> list[StageOutput]:
         """One step of the engine: a code for every job past its prompt, prefill for the rest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,11 +19,12 @@ from tests.tiny import tiny_config, tiny_job, write_tiny_bundle
 from tontaube.assembly import assemble
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.torch import TorchStage
+from tontaube.backend.vllm.capacity import Memory, StageSize
 from tontaube.bundle import RELEASED, read_description
 from tontaube.codec.dac_codec import DacConfig, build_dac
 from tontaube.codec.w2vbert import empty_w2vbert
 from tontaube.config import Settings
-from tontaube.doctor import weigh
+from tontaube.doctor import Finding, divide, weigh
 from tontaube.errors import Unavailable
 from tontaube.footprint import (
     Footprint,
@@ -135,3 +137,21 @@ def test_the_released_model_fits_24_gib_and_not_8(tmp_path: Path) -> None:
     assert "8.6 GB are free" in short.text
     assert not weigh("all", all_of(16), None).problem  # it cannot be told
     assert all_of(64).need > 24 * GIB
+
+
+def test_with_vllm_the_plan_is_its_own(tmp_path: Path) -> None:
+    codec, tokens = codec_footprint(around(tmp_path)), read_description(RELEASED).context_tokens
+    sizes = [
+        StageSize.of(config, context, torch.bfloat16)
+        for config, context in zip(STAGES, tokens, strict=True)
+    ]
+
+    def found(gib: int, **changes: Any) -> Finding:
+        memory = Memory(gib * GIB, gib * GIB)
+        return divide(Settings(**changes), sizes, codec, memory, on_gpu=True)
+
+    assert not found(24).problem and int(found(24).text.split()[0]) >= 8
+    assert found(80).text.startswith("16 streams at once")
+    assert found(80, max_batch=64).text.startswith("64 streams at once")
+    assert found(8).problem and "TONTAUBE_ENGINE=torch" in found(8).text
+    assert found(24, profile="tiny").problem

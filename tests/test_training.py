@@ -117,10 +117,10 @@ def test_the_corpus_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def learn(model: codec.CodecTraining, step: Callable[[], dict[str, torch.Tensor]]) -> list[float]:
-    """Twelve steps; the losses but the commitment, which may grow while codes are found."""
+    """Thirty steps; the losses but the commitment, which may grow while codes are found."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=3e-3)
     totals = []
-    for _ in range(12):
+    for _ in range(30):
         total = codec.weighted({n: v for n, v in step().items() if n != "vq"})
         optimizer.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
@@ -130,6 +130,7 @@ def learn(model: codec.CodecTraining, step: Callable[[], dict[str, torch.Tensor]
 
 
 def test_c0_learns_phonemes_and_nothing_else_moves(tmp_path: Path) -> None:
+    torch.manual_seed(0)
     write_corpus(tmp_path, 12)
     model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
     acoustic = {n: p.clone() for n, p in model.named_parameters() if ".dac." in n}

@@ -4,7 +4,6 @@ their headers, ids against the tokenizer, memory against the device, versions.""
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -15,8 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from tontaube.assembly import choose_device, open_grammar
+from tontaube.assembly import choose_device, choose_engine, open_grammar
 from tontaube.backend.network import StageNetwork
+from tontaube.backend.vllm.capacity import GIB, Memory, StageSize, plan
 from tontaube.bundle import Bundle, Description, Source
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.dac_codec import DacConfig, build_dac
@@ -208,7 +208,8 @@ def _memory(
     """What the stages and the codec take, against what their devices have free."""
     try:
         device = choose_device(settings.device)
-        place = stage_device(settings.engine, device, vllm=_installed("vllm"))
+        engine = choose_engine(settings.engine, device)
+        place = stage_device(settings.engine, device, vllm=engine == "vllm")
         storage = Storage(
             stage_dtype(settings.dtype, place),
             int8_weights(settings.weights, place),
@@ -221,11 +222,40 @@ def _memory(
     stages = stages_footprint(configs, description.context_tokens, storage)
     codec = codec_footprint(sum(n.parameters for n in networks if n.stage is None))
     how = f"{storage.dtype}{', int8 weights' if storage.int8 else ''}"
-    if place == device:
-        yield weigh(f"all, stages in {how}, on {device}", stages + codec, _free_memory(device))
-        return
-    yield weigh(f"stages in {how} on {place}", stages, _free_memory(place))
-    yield weigh(f"codec on {device}", codec, _free_memory(device))
+    yield Finding("engine", f"{engine}: stages in {how} on {place}, codec in float32 on {device}")
+    if engine == "vllm":
+        contexts = [description.context_tokens[config.target_codebook] for config in configs]
+        sizes = [
+            StageSize.of(config, context, storage.dtype)
+            for config, context in zip(configs, contexts, strict=True)
+        ]
+        yield divide(settings, sizes, codec, Memory.of(device), on_gpu=device.type == "cuda")
+    elif place == device:
+        yield weigh(f"all on {device}", stages + codec, _free_memory(device))
+    else:
+        yield weigh(f"stages on {place}", stages, _free_memory(place))
+        yield weigh(f"codec on {device}", codec, _free_memory(device))
+
+
+def divide(
+    settings: Settings, sizes: list[StageSize], codec: Footprint, memory: Memory, *, on_gpu: bool
+) -> Finding:
+    """How many streams vLLM will have room for, by its own plan, behind a codec that is loaded."""
+    left = Memory(max(0, memory.free - codec.weights), memory.total)
+    try:
+        capacities = plan(
+            sizes,
+            left,
+            profile=settings.profile,
+            sequences=settings.max_batch,
+            on_gpu=on_gpu,
+        )
+    except TontaubeError as error:
+        return Finding("memory", str(error), problem=True)
+    streams = min((capacity.sequences for capacity in capacities), default=0)
+    cache = sum(capacity.kv_bytes for capacity in capacities)
+    text = f"{streams} streams at once, {size(cache)} of keys and values"
+    return Finding("memory", f"{text}; {memory.free / GIB:.1f} GiB were free")
 
 
 def weigh(what: str, footprint: Footprint, free: int | None) -> Finding:
@@ -239,10 +269,6 @@ def weigh(what: str, footprint: Footprint, free: int | None) -> Finding:
     short = footprint.need > free
     hint = "; lower TONTAUBE_MAX_BATCH or choose another device" if short else ""
     return Finding("memory", text + hint, problem=short)
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
 
 
 def _free_memory(device: torch.device) -> int | None:

@@ -75,7 +75,7 @@ def export(run: Path, target: Path, names: Names, input_gain: float = 1.0) -> No
         default_voice=voices[0].id,
         voices=voices,
         segmentation=Segmentation(max_characters=160, lookahead=50),
-        sampling=SamplingDefaults(temperature=0.5, top_k=20, top_p=0.9, min_frames=8),
+        sampling=SamplingDefaults(temperature=0.25, top_k=20, top_p=0.9, min_frames=8),
         silence=find_silence(list(read(run / "corpus", ["shard-000", "shard-001"])), items),
         streaming=Streaming(initial_frames=10, withheld_frames=2, growth=1.6, max_frames=50),
         prompt_frames=(150, 100, 75, 50),

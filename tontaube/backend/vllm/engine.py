@@ -20,6 +20,10 @@ from tontaube.tokens import StageConfig
 
 _ARCHITECTURE = "TontaubeStage"
 
+# Empty. Without one vLLM takes ``eos_token_id``, a vocabulary id, from a stage's config.json and
+# masks the code of that number wherever it masks the stops of a job.
+_GENERATION = Path(__file__).parent / "generation"
+
 
 def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: bool) -> Any:
     """Load a stage into an ``LLMEngine``; with ``eager`` nothing is compiled and no graph captured.
@@ -35,6 +39,7 @@ def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: 
         model=str(folder),
         hf_overrides=_overrides(config),
         skip_tokenizer_init=True,
+        generation_config=str(_GENERATION),
         generation_config="vllm",  # the model's would make one of the codes an end of text
         dtype=str(dtype).removeprefix("torch."),
         seed=0,

@@ -40,7 +40,6 @@ def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: 
         hf_overrides=_overrides(config),
         skip_tokenizer_init=True,
         generation_config=str(_GENERATION),
-        generation_config="vllm",  # the model's would make one of the codes an end of text
         dtype=str(dtype).removeprefix("torch."),
         seed=0,
         max_model_len=capacity.tokens + 1,  # the last code is never read, but counted

@@ -49,9 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def open_stage() -> Iterator[OpenStage]:
-    """Opens a folder's stage in float32."""
+    """Opens a folder's stage in float32. All stay open: a vLLM engine that is collected takes the
+    process-wide groups of the others with it."""
     prepare_environment()
     from tontaube.backend.vllm.stage import VllmStage
+
+    opened: list[VllmStage] = []
 
     def make(folder: Path, limits: Limits | None = None) -> VllmStage:
         limits = limits or Limits()
@@ -62,6 +65,7 @@ def open_stage() -> Iterator[OpenStage]:
             kv_bytes=size.kv_bytes(limits.sequences),
             prefill_tokens=limits.prefill_tokens,
         )
-        return VllmStage.open(folder, capacity)
+        opened.append(VllmStage.open(folder, capacity))
+        return opened[-1]
 
     yield make

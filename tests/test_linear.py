@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tontaube.backend.linear import Int8Linear, PackedLinear, pack, to_int8
+from tontaube.backend.linear import Int8Linear, PackedLinear, pack
+from tontaube.codec.tensors import to_int8
 
 torch.set_num_threads(1)
 

@@ -10,13 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.test_network import released_config
 from tests.tiny import tiny_config
 from tontaube.backend.vllm.capacity import BLOCK, GIB, PROFILES, Memory, StageSize, plan
 from tontaube.backend.vllm.ids import EngineIds
 from tontaube.backend.vllm.installation import check, is_usable
 from tontaube.backend.vllm.positions import PositionBook
 from tontaube.errors import InvalidRequest, Unavailable
-from tontaube.tokens import StageConfig, Vocabulary
+from tontaube.tokens import Vocabulary
 from tontaube.types import StageInput
 
 SHAPES = ((28, 2048, 6144), (16, 1024, 3072), (8, 1024, 3072), (4, 1024, 3072))
@@ -24,27 +25,10 @@ PARAMETERS = (1_829_116_930, 448_960_512, 327_307_264, 268_577_792)
 CONTEXTS = (2500, 2000, 2400, 3000)
 
 
-def released_config(stage: int) -> StageConfig:
-    layers, width, inner = SHAPES[stage]
-    return tiny_config(
-        stage,
-        num_hidden_layers=layers,
-        hidden_size=width,
-        intermediate_size=inner,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        head_dim=128,
-        audio_head_hidden=4096,
-        audio_token_start_id=151_665,
-        semantic_vocab_size=16_384,
-        acoustic_vocab_size=4_096,
-    )
-
-
 @functools.cache
 def released_sizes() -> tuple[StageSize, ...]:
     return tuple(
-        StageSize.of(released_config(stage), context, torch.bfloat16)
+        StageSize.of(released_config(stage, *SHAPES[stage]), context, torch.bfloat16)
         for stage, context in enumerate(CONTEXTS)
     )
 

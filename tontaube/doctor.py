@@ -4,7 +4,6 @@ their headers, ids against the tokenizer, memory against the device, versions.""
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -273,13 +272,7 @@ def weigh(what: str, footprint: Footprint, free: int | None) -> Finding:
 
 def _free_memory(device: torch.device) -> int | None:
     """Bytes; None where it cannot be told."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
     try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
-        return int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        names = os.sysconf_names if hasattr(os, "sysconf_names") else {}
-        known = "SC_PHYS_PAGES" in names
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
+        return Memory.of(device).free
+    except (AttributeError, ValueError):  # a system without sysconf, or without these figures
+        return None

@@ -54,15 +54,20 @@ def stage_parameters(config: StageConfig) -> int:
     return matrix_parameters(config) + config.vocab_size * width + norms + biases
 
 
+def token_bytes(config: StageConfig, dtype: torch.dtype) -> int:
+    """Keys and values of one token."""
+    width = config.num_key_value_heads * config.head_dim
+    return 2 * config.num_hidden_layers * width * dtype.itemsize
+
+
 def stage_footprint(config: StageConfig, tokens: int, storage: Storage) -> Footprint:
     """One stage; ``tokens`` are those of one sequence. Scales of int8 rows are too few to count."""
     size = storage.dtype.itemsize
     weights = stage_parameters(config) * size
     if storage.int8:
         weights -= matrix_parameters(config) * (size - 1)
-    width = config.num_key_value_heads * config.head_dim
-    token = 2 * config.num_hidden_layers * width * size
-    return Footprint(weights, token * tokens * storage.sequences)
+    cache = token_bytes(config, storage.dtype) * tokens * storage.sequences
+    return Footprint(weights, cache)
 
 
 def stages_footprint(

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tontaube.codec.tensors import to_int8
+
 _TYPICAL_ROWS = 8  # what the packing is tuned for; other counts work as well
-_LARGEST = 127  # of int8, the same to both sides of zero
-_SMALLEST_SCALE = 1e-12  # of rows that are all zero
 
 Product = Callable[[Tensor], Tensor]  # x [rows, in] → [rows, out]
 
@@ -44,13 +44,6 @@ class PackedLinear:
             x, self._weight, self._bias, "none", [], ""
         )
         return out
-
-
-def to_int8(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """``rows [n, k]`` ≈ ``whole · scales``: int8 [n, k] and float32 [n, 1], symmetric, by rows."""
-    rows = rows.float()
-    scales = rows.abs().amax(1, keepdim=True).clamp_min(_SMALLEST_SCALE) / _LARGEST
-    return (rows / scales).round().to(torch.int8), scales
 
 
 class Int8Linear:

@@ -20,18 +20,17 @@ import torch
 from torch import Tensor
 
 from tontaube.backend.cached import CachedNetwork, Piece, StepBatch
+from tontaube.backend.jobs import STOPS, Limits
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.prefix import PrefixCache, block_keys
 from tontaube.backend.sampling import SamplingRows
 from tontaube.backend.weights import load_stage
-from tontaube.errors import InvalidRequest
 from tontaube.tokens import Vocabulary
 from tontaube.types import StageJob, StageOutput
 
 Ints = npt.NDArray[np.int64]
 
 BLOCK = 32  # tokens; prompts are computed and kept in whole blocks
-STOPS = ("end_of_speech", "audio_split")  # CB0's last two head rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +80,7 @@ class TorchStage:
         config = network.config
         self.capacity = capacity
         self.prefixes = PrefixCache(capacity.prefix_tokens // BLOCK)
-        self._vocabulary_size = config.vocab_size
+        self._limits = Limits(capacity.tokens, capacity.positions, config.vocab_size)
         self._network = CachedNetwork(
             network,
             slots=capacity.sequences,
@@ -129,7 +128,8 @@ class TorchStage:
 
     def add(self, job: StageJob) -> None:
         """Admit a job; see ``StageModule.add``."""
-        self._check(job)
+        waiting = {entry.job.id for entry in self._waiting}
+        self._limits.check(job, self._slots.keys() | waiting)
         heapq.heappush(self._waiting, _Waiting(job.priority, next(self._arrivals), job))
 
     def abort(self, job_id: str) -> None:
@@ -155,24 +155,6 @@ class TorchStage:
             return []
         logits = self._network.logits(hidden[torch.from_numpy(rows)])
         return self._give_out(slots, self._sampling.draw(slots, logits))
-
-    def _check(self, job: StageJob) -> None:
-        ids, positions = job.input.ids, job.input.positions
-        needed = len(ids) + job.max_codes - 1  # the last code is never read
-        if not ids or len(ids) != len(positions) or job.max_codes < 1:
-            raise InvalidRequest(f"job {job.id}: nothing to read or nothing to write")
-        if needed > self.capacity.tokens:
-            raise InvalidRequest(
-                f"job {job.id} needs {needed} tokens, a sequence has {self.capacity.tokens}; "
-                "shorten the text or the reference"
-            )
-        last = max(max(positions), job.input.next_position + job.max_codes - 1)
-        if min(positions) < 0 or last > self.capacity.positions:
-            raise InvalidRequest(f"job {job.id}: positions must be 0..{self.capacity.positions}")
-        if min(ids) < 0 or max(ids) >= self._vocabulary_size:
-            raise InvalidRequest(f"job {job.id}: an id is not in the vocabulary")
-        if job.id in self._slots or any(w.job.id == job.id for w in self._waiting):
-            raise InvalidRequest(f"job {job.id} is running already")
 
     def _seat(self) -> None:
         """Give free slots to waiting jobs, the most urgent first, the lowest slot first: a step

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from tontaube.errors import BundleError
 
 SCALES = ".scales"
+_LARGEST = 127  # of int8, the same to both sides of zero
+_SMALLEST_SCALE = 1e-12  # of rows that are all zero
 _NAMED = 5  # tensors named in an error; a wrong file would list hundreds
 
 
@@ -37,6 +39,13 @@ def load_tensors(
     module.load_state_dict(tensors, assign=True)
 
 
+def to_int8(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """``rows [n, k]`` ≈ ``whole · scales``: int8 [n, k] and float32 [n, 1], symmetric, by rows."""
+    rows = rows.float()
+    scales = rows.abs().amax(1, keepdim=True).clamp_min(_SMALLEST_SCALE) / _LARGEST
+    return (rows / scales).round().to(torch.int8), scales
+
+
 def in_int8(tensors: dict[str, Tensor], least: int = 4096) -> dict[str, Tensor]:
     """Tensors as ``load_tensors`` reads them back, those of ``least`` values or more in int8: half
     the size of fp16, off by at most 1/254 of a row's largest value."""
@@ -45,10 +54,9 @@ def in_int8(tensors: dict[str, Tensor], least: int = 4096) -> dict[str, Tensor]:
         if tensor.dim() < 2 or tensor.numel() < least:
             kept[name] = tensor.contiguous()
             continue
-        rows = tensor.float().flatten(1)
-        scales = rows.abs().amax(1).clamp(min=1e-12) / 127
-        kept[name] = (rows / scales[:, None]).round().to(torch.int8).view(tensor.shape)
-        kept[name + SCALES] = scales
+        whole, scales = to_int8(tensor.flatten(1))
+        kept[name] = whole.view(tensor.shape)
+        kept[name + SCALES] = scales[:, 0]
     return kept
 
 

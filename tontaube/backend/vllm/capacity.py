@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from tontaube.backend.network import StageNetwork
 from tontaube.errors import Unavailable
+from tontaube.footprint import stage_parameters, token_bytes
 from tontaube.tokens import StageConfig
 
 GIB = 2**30
@@ -43,10 +43,8 @@ class StageSize:
     @classmethod
     def of(cls, config: StageConfig, context: int, dtype: torch.dtype) -> StageSize:
         """``context``: input and codes of the longest sequence, in tokens."""
-        with torch.device("meta"):
-            parameters = sum(p.numel() for p in StageNetwork(config).parameters())
-        token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
-        return cls(parameters * dtype.itemsize, token * dtype.itemsize, context)
+        weights = stage_parameters(config) * dtype.itemsize
+        return cls(weights, token_bytes(config, dtype), context)
 
     @property
     def blocks(self) -> int:
@@ -84,7 +82,9 @@ class Memory:
         page = os.sysconf("SC_PAGE_SIZE")
         total = os.sysconf("SC_PHYS_PAGES") * page
         # counts what caches of files would give back, which SC_AVPHYS_PAGES does not
-        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+        meminfo = Path("/proc/meminfo")
+        known = meminfo.read_text("ascii") if meminfo.is_file() else ""
+        found = re.search(r"MemAvailable:\s+(\d+) kB", known)
         return cls(int(found[1]) * 1024 if found else total, total)
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from vllm.model_executor.models.qwen3 import Qwen3Model
 from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
 
+from tontaube.backend.network import AudioHead
 from tontaube.backend.vllm.ids import EngineIds
 from tontaube.backend.vllm.positions import PositionBook
 from tontaube.tokens import StageConfig, Vocabulary
@@ -85,16 +85,3 @@ class VllmStageNetwork(nn.Module):
         ordered = ((name, w[order] if name == _EMBEDDING else w) for name, w in weights)
         loaded: set[str] = AutoWeightsLoader(self).load_weights(ordered)
         return loaded
-
-
-class AudioHead(nn.Module):
-    """hidden → Mish → one logit per code of the stage."""
-
-    def __init__(self, config: StageConfig) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(config.hidden_size, config.audio_head_hidden)
-        self.fc2 = nn.Linear(config.audio_head_hidden, config.head_size)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        out: Tensor = self.fc2(F.mish(self.fc1(hidden)))
-        return out

@@ -9,7 +9,7 @@ import torch
 from vllm.exceptions import VLLMClientError
 from vllm.inputs import tokens_input
 
-from tontaube.backend.torch import STOPS
+from tontaube.backend.jobs import STOPS, Limits
 from tontaube.backend.vllm.capacity import Capacity
 from tontaube.backend.vllm.counters import EngineCounters
 from tontaube.backend.vllm.engine import open_engine
@@ -29,8 +29,8 @@ class VllmStage:
         """``engine``: an LLMEngine of ``open_engine`` with that capacity."""
         self.capacity = capacity
         self._engine = engine
-        self._vocabulary_size = config.vocab_size
-        self._positions_end = config.max_position_embeddings
+        last_position = config.max_position_embeddings - 1
+        self._limits = Limits(capacity.tokens, last_position, config.vocab_size)
         self._ids = EngineIds(Vocabulary(config), config.vocab_size)
         stops = len(STOPS) if config.target_codebook == 0 else 0
         self._codes = config.head_size - stops
@@ -59,7 +59,7 @@ class VllmStage:
 
     def add(self, job: StageJob) -> None:
         """Admit a job; see ``StageModule.add``."""
-        self._check(job)
+        self._limits.check(job, self._jobs)
         ids = self._ids.translate(job.input.ids)
         self._positions.enter(ids, job.input)
         self._jobs[job.id] = ids
@@ -89,24 +89,6 @@ class VllmStage:
         scheduler = self._engine.engine_core.engine_core.scheduler
         running, waiting = scheduler.get_request_counts()
         return EngineCounters(running, waiting, scheduler.kv_cache_manager.usage)
-
-    def _check(self, job: StageJob) -> None:
-        ids, positions = job.input.ids, job.input.positions
-        needed = len(ids) + job.max_codes - 1  # the last code is never read
-        if not ids or len(ids) != len(positions) or job.max_codes < 1:
-            raise InvalidRequest(f"job {job.id}: nothing to read or nothing to write")
-        if needed > self.capacity.tokens:
-            raise InvalidRequest(
-                f"job {job.id} needs {needed} tokens, a sequence has {self.capacity.tokens}; "
-                "shorten the text or the reference"
-            )
-        last = max(max(positions), job.input.next_position + job.max_codes - 1)
-        if min(positions) < 0 or last >= self._positions_end:
-            raise InvalidRequest(f"job {job.id}: positions must be below {self._positions_end}")
-        if min(ids) < 0 or max(ids) >= self._vocabulary_size:
-            raise InvalidRequest(f"job {job.id}: an id is not in the vocabulary")
-        if job.id in self._jobs:
-            raise InvalidRequest(f"job {job.id} is running already")
 
     def _give_out(self, output: Any) -> StageOutput:
         """``output``: vLLM's RequestOutput with the tokens of one step."""

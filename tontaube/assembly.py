@@ -137,10 +137,9 @@ def open_codec(bundle: Bundle, device: torch.device) -> tuple[CodecNetwork, Join
     network: CodecNetwork
     try:
         if part.kind == "spectral":
-            sizes = SpectralConfig.model_validate(part.config)
-            spectral = build_spectral(sizes)
+            spectral = build_spectral(SpectralConfig.model_validate(part.config))
             load_tensors(spectral, weights)
-            network = SpectralCodec(spectral, STREAMS, sizes.input_gain)
+            network = SpectralCodec(spectral, STREAMS)
         else:
             features = None
             if part.features_path is not None and part.features_stats is not None:

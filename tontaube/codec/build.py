@@ -15,7 +15,6 @@ class SpectralConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     features: int = 640
-    input_gain: float = 1.0  # what audio is multiplied by before it is encoded
     latent: int = 192
     semantic_dim: int = 192
     semantic_hidden: int = 384

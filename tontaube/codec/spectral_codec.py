@@ -16,7 +16,7 @@ from tontaube.types import Samples
 class SpectralCodec:
     """Implements ``codec.base.CodecNetwork``; its stream state is the pulse phase."""
 
-    def __init__(self, network: DualCodec, streams: int, input_gain: float = 1.0) -> None:
+    def __init__(self, network: DualCodec, streams: int) -> None:
         decoder = network.dac.decoder
         assert isinstance(decoder, SpectralDecoder)
         # float64: the pulse phase adds up pitch over the whole utterance, and in float32 the
@@ -24,7 +24,6 @@ class SpectralCodec:
         self._network = network.eval().double()
         self._decoder = decoder
         self._features = LogMel()
-        self._gain = input_gain
         self.sample_rate = decoder.sample_rate
         self.hop = decoder.hop
         self.streams = streams
@@ -34,7 +33,7 @@ class SpectralCodec:
     @torch.inference_mode()
     def encode(self, samples: Samples) -> Tensor:
         """Mono float32 at 24 kHz → codes int64 [streams, ceil(n / 1920)]."""
-        audio = torch.from_numpy(samples)[None] * self._gain
+        audio = torch.from_numpy(samples)[None]
         features = self._features(F.pad(audio, (0, -audio.shape[1] % self.hop))).double()
         return self._network.encode(features, features, self.streams)[0]
 

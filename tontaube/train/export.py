@@ -46,9 +46,9 @@ class Names:
     revision: str
 
 
-def export(run: Path, target: Path, names: Names, input_gain: float = 1.0) -> None:
+def export(run: Path, target: Path, names: Names) -> None:
     """Write the bundle of a finished run to ``target``."""
-    codec = SpectralConfig(input_gain=input_gain)
+    codec = SpectralConfig()
     tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
     (target / "tokenizer").mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(target / "tokenizer" / "tokenizer.json"))

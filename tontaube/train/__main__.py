@@ -71,18 +71,18 @@ def _stage(args: argparse.Namespace) -> None:
     tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
     config = recipe.stage_config(args.stage, recipe.SHAPES[args.stage], tokenizer, SpectralConfig())
     codes = args.run / ("codes-semantic" if args.stage == 0 else "codes")
-    start = None
-    if args.start:
+    folder, start = args.run / f"cb{args.stage}", None
+    if args.start and not (folder / "checkpoint.pt").exists():
         earlier = recode.Earlier(args.start / f"cb{args.stage}", args.start / "codes")
         start = recode.recoded(earlier, config, codes)
     plan = stages.Plan(args.minutes, args.tokens, start=start)
-    stages.train(config, TextTokenizer(tokenizer), codes, args.run / f"cb{args.stage}", plan)
+    stages.train(config, TextTokenizer(tokenizer), codes, folder, plan)
 
 
 def _export(args: argparse.Namespace) -> None:
     from tontaube.train import export
 
-    export.export(args.run, args.target, export.Names(args.id, args.revision), args.input_gain)
+    export.export(args.run, args.target, export.Names(args.id, args.revision))
 
 
 def _curves(args: argparse.Namespace) -> None:
@@ -134,7 +134,6 @@ def main() -> None:
     step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
     step.add_argument("--id", default="tontaube-mini")
     step.add_argument("--revision", default="1")
-    step.add_argument("--input-gain", type=float, default=1.0, help="1 / --gain of the decoder")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     COMMANDS[args.command](args)

@@ -219,7 +219,7 @@ def semantic(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> 
         first = rng.randrange(len(items) - SEMANTIC_BATCH)
         audio, labels = padded(items[first : first + SEMANTIC_BATCH])
         losses = model.read_phonemes(audio, labels)
-        _step(model, optimizer, losses, cosine(progress.fraction, progress.step, floor=0.0))
+        take_step(optimizer, losses, cosine(progress.fraction, progress.step, floor=0.0))
         progress.advance()
         if progress.step % 100 == 0:
             used = model.codes_in_use()
@@ -244,7 +244,7 @@ def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> Cod
         first = rng.randrange(len(items) - BATCH)
         batch = make_batch(items[first : first + BATCH], rng)
         losses = model(batch, rng.choice(DEPTHS))
-        _step(model, optimizer, losses, cosine(progress.fraction, progress.step))
+        take_step(optimizer, losses, cosine(progress.fraction, progress.step))
         progress.advance()
         if progress.step % 100 == 0:
             progress.log("train", **{n: v.item() for n, v in losses.items()})
@@ -271,12 +271,11 @@ def _refreshed(items: list[Item], corpus: Path, progress: Progress) -> list[Item
     return items
 
 
-def _step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, losses: dict[str, Tensor], scale: float
-) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = PEAK * scale
+def take_step(optimizer: torch.optim.Optimizer, losses: dict[str, Tensor], scale: float) -> None:
+    """One step down the losses at ``scale`` times the highest rate, gradients clipped to norm 1."""
     optimizer.zero_grad()
     weighted(losses).backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for group in optimizer.param_groups:
+        group["lr"] = PEAK * scale
+        nn.utils.clip_grad_norm_(group["params"], 1.0)  # the optimizers here have one group
     optimizer.step()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.api_fakes import Behaviour, serving
+from tests.api_fakes import serving
+from tests.browser import LONG, QUICK
 from tests.firefox import FIREFOX, PULSE, running
 from tests.pages import PageEngine, eventually
 
 ESCAPE, CONTROL, ENTER, RIGHT, END = "\ue00c", "\ue009", "\ue007", "\ue014", "\ue010"
-LONG = "This sentence is said again and again, so that there is time to look at it. " * 40
 
 pytestmark = [
     pytest.mark.skipif(FIREFOX is None or PULSE is None, reason="needs firefox-esr, pulseaudio"),
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 async def test_firefox(tmp_path: Path) -> None:
-    engine = PageEngine(Behaviour(pause=0.002, seconds_per_character=0.05))
+    engine = PageEngine(QUICK)
     async with serving(engine, ui=True) as url, running(tmp_path) as firefox:
         await firefox.open(f"{url}/")
         assert await firefox.evaluate("document.querySelector('#tab-speak').textContent") == "Speak"

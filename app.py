@@ -5,33 +5,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 import sys
 
-import uvicorn
 from pydantic import ValidationError
 
-from api.server import create_app
+from api.server import create_app, limits_of
+from api.serving import server_of
 from tontaube.config import Settings
 from tontaube.engine import Engine
 from tontaube.errors import TontaubeError
+
+log = logging.getLogger("tontaube")
 
 
 async def serve(settings: Settings) -> None:
     """Serve until the process is asked to stop."""
     engine = await Engine.load(settings)
-    config = uvicorn.Config(
-        create_app(engine, settings),
+    limits = limits_of(settings)
+    server = server_of(
+        create_app(engine, settings, limits),
+        limits,
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
-        timeout_graceful_shutdown=5,
     )
+    # uvicorn raises a signal again after it has stopped: SIGTERM would end us before the engine.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(uvicorn.Server(config).serve())
-            group.create_task(engine.warm_up())
+            warming = group.create_task(engine.warm_up())
+            await server.serve()
+            warming.cancel()
     finally:
         await engine.close()
+        log.info("stopped")
 
 
 def main() -> None:

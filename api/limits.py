@@ -33,6 +33,8 @@ class Limits:
     api_keys: tuple[str, ...] = ()  # none: everybody may ask
     origins: tuple[str, ...] = ()  # of browsers' pages, beside our own
     requests_per_minute: int = 0  # 0: no limit
+    head_bytes: int = 64 * 2**10  # about: what arrives at once is read at once
+    head_timeout: float = 10.0  # from a connection's or a head's first byte to the head's last
     body_bytes: int = 2 * 2**20
     batch_bytes: int = 8 * 2**20
     reference_bytes: int = 10 * 2**20

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 import httpx
 import numpy as np
-import uvicorn
 from fastapi import FastAPI
 
 from api.limits import Limits
 from api.server import create_app
+from api.serving import server_of
 from tontaube.bundle import CodecPart, Description, VoicePart
 from tontaube.config import Settings
 from tontaube.errors import InvalidRequest, TontaubeError, UnknownVoice
@@ -265,15 +265,14 @@ async def serving(
     engine: FakeEngine, limits: Limits | None = None, **settings: object
 ) -> AsyncIterator[str]:
     """A real server on a loopback port, in this event loop; gives its address."""
-    async with serving_app(app_of(engine, limits, **settings)) as url:
+    async with serving_app(app_of(engine, limits, **settings), limits) as url:
         yield url
 
 
 @asynccontextmanager
-async def serving_app(app: FastAPI) -> AsyncIterator[str]:
+async def serving_app(app: FastAPI, limits: Limits | None = None) -> AsyncIterator[str]:
     """The same for any app."""
-    config = uvicorn.Config(app, port=0, log_level="critical", ws="websockets-sansio")
-    server = uvicorn.Server(config)
+    server = server_of(app, limits, port=0, log_level="critical")
     task = asyncio.create_task(server.serve())
     await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]

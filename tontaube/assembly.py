@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from pydantic import ValidationError
 
-from tontaube.backend.base import StageModule
+from tontaube.backend.base import ClosableStage, StageModule
 from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.backend.vllm import installation as vllm
 from tontaube.backend.vllm.opening import Sizing
@@ -49,6 +49,12 @@ class Machinery:
     encode: Callable[[Samples], Codes]
     new_decoder: Callable[[], Decoder]
     read_reference: Callable[[bytes], Samples]
+
+    def close(self) -> None:
+        """Give back what stages hold outside Python's memory."""
+        for stage in self.stages:
+            if isinstance(stage, ClosableStage):
+                stage.close()
 
 
 def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machinery]:

@@ -213,6 +213,7 @@ class Engine:
         """End all streams and the worker thread."""
         self._warm = False
         await self._worker.stop()
+        self._machinery.close()
 
     def _make_scheduler(self) -> Scheduler:
         settings = self.settings

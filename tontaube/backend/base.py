@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tontaube.types import StageJob, StageOutput
 
@@ -25,3 +25,11 @@ class StageModule(Protocol):
     @property
     def running(self) -> int:
         """Jobs added and not yet finished or aborted."""
+
+
+@runtime_checkable
+class ClosableStage(StageModule, Protocol):
+    """One that holds more than Python's own memory."""
+
+    def close(self) -> None:
+        """Give it back; the stage makes no step any more."""

@@ -35,6 +35,7 @@ class VllmStage:
         stops = len(STOPS) if config.target_codebook == 0 else 0
         self._codes = config.head_size - stops
         self._stops = tuple(range(self._codes, config.head_size))
+        self._scheduler = engine.engine_core.engine_core.scheduler
         (self._positions,) = engine.apply_model(lambda model: model.positions)
         self._jobs: dict[str, tuple[int, ...]] = {}  # the engine's ids of their prompts
         self.cached_tokens = 0  # of finished jobs' prompts, found in the prefix cache
@@ -54,8 +55,9 @@ class VllmStage:
 
     @property
     def running(self) -> int:
-        """Jobs added and not yet finished or aborted."""
-        return len(self._jobs)
+        """Jobs added and not yet finished or aborted, as vLLM's scheduler counts them."""
+        unfinished: int = self._scheduler.get_num_unfinished_requests()
+        return unfinished
 
     def add(self, job: StageJob) -> None:
         """Admit a job; see ``StageModule.add``."""
@@ -86,9 +88,13 @@ class VllmStage:
 
     def counters(self) -> EngineCounters:
         """A look at vLLM's own scheduler."""
-        scheduler = self._engine.engine_core.engine_core.scheduler
-        running, waiting = scheduler.get_request_counts()
-        return EngineCounters(running, waiting, scheduler.kv_cache_manager.usage)
+        running, waiting = self._scheduler.get_request_counts()
+        return EngineCounters(running, waiting, self._scheduler.get_kv_cache_usage())
+
+    def close(self) -> None:
+        """Give the weights and the memory back. It ends the process-wide groups that all of
+        vLLM's engines share, too: the stages of a model are closed together."""
+        self._engine.engine_core.shutdown()
 
     def _give_out(self, output: Any) -> StageOutput:
         """``output``: vLLM's RequestOutput with the tokens of one step."""

@@ -137,6 +137,7 @@ def _http_problem(error: HTTPException) -> Problem:
         405: "method_not_allowed",
         408: "request_timeout",
         413: "request_too_large",
+        415: "unsupported_encoding",
         429: "rate_limit_exceeded",
     }
     kinds = {401: "authentication_error", 429: "rate_limit_error"}

@@ -6,6 +6,7 @@ All of it is decided before a body is parsed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import math
@@ -24,6 +25,8 @@ from api.errors import problem
 
 _MOST_CLIENTS = 10_000  # whose rate is remembered
 _MULTIPART_OVERHEAD = 64 * 2**10
+_LINGER_SECONDS = 2.0
+_LINGER_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,12 @@ class Gate:
         body = None
         if scope["type"] == "http":
             body = _Body(scope, self._limits)
-            receive, send = partial(body.receive, receive), partial(body.send, send)
+            send = partial(body.send, send, receive)
+            receive = partial(body.receive, receive)
         try:
             self._admit(HTTPConnection(scope))
             if body is not None:
-                body.require_bounded_length()
+                body.require_plain_and_bounded()
         except HTTPException as error:
             found = problem(error)
             scope["state"]["record"].outcome = found.code or "refused"
@@ -139,7 +143,8 @@ class _Body:
     """The body of one request on its way in: ended when it is too large (413) or dawdles (408).
 
     An answer given before the body is complete closes the connection, or the client might go on
-    sending for ever.
+    sending for ever; but not at once: what is still on its way would reset the connection before
+    the answer was read.
     """
 
     def __init__(self, scope: Scope, limits: Limits) -> None:
@@ -150,8 +155,10 @@ class _Body:
         chunked = "transfer-encoding" in self._headers
         self._complete = not chunked and self._headers.get("content-length", "0") == "0"
 
-    def require_bounded_length(self) -> None:
-        """Raises HTTPException 400 or 413 for what the header says."""
+    def require_plain_and_bounded(self) -> None:
+        """Raises HTTPException 400, 413 or 415 for what the headers say."""
+        if self._headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise HTTPException(415, "compressed bodies are not accepted; send it as it is")
         declared = self._headers.get("content-length", "0")
         if not (declared.isascii() and declared.isdigit()):
             raise HTTPException(400, "the header Content-Length is not a number")
@@ -173,10 +180,29 @@ class _Body:
             raise self._too_large()
         return message
 
-    async def send(self, inner: Send, message: Message) -> None:
-        if message["type"] == "http.response.start" and not self._complete:
+    async def send(self, inner: Send, rest: Receive, message: Message) -> None:
+        if self._complete:
+            await inner(message)
+        elif message["type"] == "http.response.start":
             MutableHeaders(scope=message)["connection"] = "close"
-        await inner(message)
+            await inner(message)
+        else:
+            last = not message.get("more_body", False)
+            await inner({**message, "more_body": True})
+            if last:
+                await self._linger(rest)
+                await inner({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _linger(self, rest: Receive) -> None:
+        """Throw away what still comes: for a while, so much, or until the client has left."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                received = 0
+                while received < _LINGER_BYTES:
+                    message = await rest()
+                    received += len(message.get("body", b""))
+                    if not message.get("more_body", False):  # its end, or the client's
+                        return
 
     def _too_large(self) -> HTTPException:
         return HTTPException(413, f"the body is larger than {self._limit} bytes")

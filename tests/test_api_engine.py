@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import wave
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import av
@@ -18,11 +16,8 @@ import torch
 import websockets
 
 from api.encoders import pcm16
-from api.server import create_app
-from tests.api_fakes import serving_app
+from tests.running import running
 from tests.tiny import write_tiny_bundle
-from tontaube.config import Settings
-from tontaube.engine import Engine
 
 torch.set_num_threads(1)
 TEXT = "It is a short text."
@@ -48,24 +43,6 @@ def wav(pcm: bytes) -> bytes:
         writer.setframerate(24_000)
         writer.writeframes(pcm)
     return file.getvalue()
-
-
-@asynccontextmanager
-async def running(bundle: Path, data: Path) -> AsyncIterator[tuple[Engine, str]]:
-    settings = Settings(
-        model=str(bundle),
-        dtype="float32",
-        device="cpu",
-        data_dir=data,
-        adjust_streams=False,
-        ui=False,
-    )
-    engine = await Engine.load(settings)
-    try:
-        async with serving_app(create_app(engine, settings)) as url:
-            yield engine, url
-    finally:
-        await engine.close()
 
 
 async def test_speech_from_warm_up_to_voices(bundle: Path, tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ class Records:
             await self._app(scope, receive, send_with_id)
         except Disconnected:
             record.outcome = "cancelled"
-        except StreamBroken:
+        except StreamBroken as broken:
+            logger.warning("request %s broke off: %s", record.id, broken)
             raise  # the server must see it, to drop the connection
         except Exception:
             record.outcome = "internal_error"

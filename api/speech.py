@@ -50,9 +50,9 @@ class SpeechResponse(Response):
         with self._service.metrics.stream(characters, request=record.id) as meter:
             try:
                 await until_disconnected(receive, self._speak(scope, receive, send, meter))
+            finally:
                 if meter.outcome != "ok":
                     record.outcome = meter.outcome
-            finally:
                 note(record, meter, self._job, self._service)
 
     async def _speak(self, scope: Scope, receive: Receive, send: Send, meter: Meter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import struct
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -222,7 +223,10 @@ async def test_nothing_spoken_is_an_error() -> None:
         assert (await client.post("/v1/audio/speech", json=SPEECH)).status_code == 422
 
 
-async def test_failure_after_the_first_byte_breaks_the_line() -> None:
+async def test_failure_after_the_first_byte_breaks_the_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "tontaube.api")
     engine = FakeEngine(Behaviour(fail_after=2, error=GenerationFailed("babble")))
     body = SPEECH | {"input": TEXT * 8}
     async with serving(engine) as url, httpx.AsyncClient(base_url=url) as client:
@@ -233,6 +237,8 @@ async def test_failure_after_the_first_byte_breaks_the_line() -> None:
                 async for piece in answer.aiter_raw():
                     received += piece
         assert received == expected_pcm(TEXT * 8)[: 2 * 2 * 9_600]
+        reason, line = (record.getMessage() for record in caplog.records)
+        assert "babble" in reason and json.loads(line)["outcome"] == "failed"
         whole = await client.post("/v1/audio/speech", json=body | {"stream": False})
         assert whole.status_code == 422
     assert engine.open == 0

@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 APP = Path(__file__).parents[2] / "app.py"
@@ -30,7 +30,8 @@ class App:
 
     def metric(self, name: str) -> dict[str, float]:
         """A metric's values, by the module they are of (or "")."""
-        text = httpx.get(f"{self.url}/metrics", timeout=60).text
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as answer:
+            text = answer.read().decode()
         return {
             sample.labels.get("module", ""): sample.value
             for family in text_string_to_metric_families(text)
@@ -49,7 +50,7 @@ class App:
         while any(self.unfinished().values()):
             if time.monotonic() > end:
                 return False
-            time.sleep(0.05)
+            time.sleep(0.25)
         return True
 
     def memory(self) -> int:
@@ -79,7 +80,7 @@ def running_app(folder: Path, **settings: str) -> Iterator[App]:
         while not _is_ready(app.url):
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"app.py is not ready:\n{log.read_text()}")
-            time.sleep(0.1)
+            time.sleep(1.0)
         yield app
     finally:
         process.terminate()
@@ -88,6 +89,7 @@ def running_app(folder: Path, **settings: str) -> Iterator[App]:
 
 def _is_ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/ready", timeout=60).status_code == 200
-    except httpx.TransportError:
+        with urllib.request.urlopen(f"{url}/ready", timeout=60) as answer:
+            return bool(answer.status == 200)
+    except OSError:  # not there yet, or not ready
         return False

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from tests.vllm.requests import Recordings
 from tontaube.backend.vllm.capacity import Capacity, StageSize
 from tontaube.backend.vllm.installation import check, prepare_environment
+from tontaube.bundle import MINI, Bundle
 from tontaube.errors import Unavailable
 from tontaube.tokens import StageConfig
 
@@ -48,9 +50,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def recordings() -> Recordings:
+    """The mini bundle's voice."""
+    return Recordings.make(Bundle.open(MINI))
+
+
+@pytest.fixture(scope="module")
 def open_stage() -> Iterator[OpenStage]:
-    """Opens a folder's stage in float32. All stay open: a vLLM engine that is collected takes the
-    process-wide groups of the others with it."""
+    """Opens a folder's stage in float32. All are closed together, at the end of the file: the first
+    one that is takes the process-wide groups of the others with it."""
     prepare_environment()
     from tontaube.backend.vllm.stage import VllmStage
 
@@ -69,3 +77,5 @@ def open_stage() -> Iterator[OpenStage]:
         return opened[-1]
 
     yield make
+    for stage in opened:
+        stage.close()

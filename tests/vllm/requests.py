@@ -11,6 +11,7 @@ import torch
 from tontaube.assembly import open_grammar
 from tontaube.backend.base import StageModule
 from tontaube.backend.network import StageNetwork
+from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.bundle import Bundle
 from tontaube.stages.acoustic import acoustic_job
 from tontaube.stages.reading import Grammar, Reading
@@ -27,32 +28,70 @@ TEXTS = (
     "Why would anyone want to do that on a Sunday?",
     "In the end it was the smallest of the three machines that did nearly all of the work.",
 )
-LONGEST = 32  # codes a job
-FRAMES = 30  # of a piece that is refined
+LONGEST = 24  # codes a job
+FRAMES = 24  # of a piece that is refined
 
 Results = dict[str, tuple[list[int], str | None]]
 
 
-def mini_jobs(bundle: Bundle, stage: int) -> list[StageJob]:
+@dataclass(frozen=True)
+class Recordings:
+    """What the mini bundle's voice said, in codes: the real prompts, pasts and lower rows."""
+
+    grammar: Grammar
+    spoken: tuple[Codes, ...]  # [4, T] of each of TEXTS
+
+    @classmethod
+    def make(cls, bundle: Bundle) -> Recordings:
+        """Have the torch backend speak all of TEXTS, as the bundle draws codes."""
+        grammar = open_grammar(bundle)
+        rules = grammar.description.sampling
+        drawing = Sampling(rules.temperature, rules.top_p, rules.top_k, seed=7)
+        reading = _reading(grammar, np.zeros((STREAMS, 0), np.int64), drawing)
+        alone = [Segment(0, text, 0, 0, last=True) for text in TEXTS]
+        rows: list[list[list[int]]] = [[] for _ in TEXTS]
+        for k in range(STREAMS):
+            stage = TorchStage.open(bundle.stage(k), Capacity(tokens=1600))
+            jobs = [
+                acoustic_job(reading, segment, lower, [], segment.text)
+                if k
+                else semantic_job(reading, Window(segment), 0, segment.text)
+                for segment, lower in zip(alone, rows, strict=True)
+            ]
+            results = run(stage, jobs)
+            for segment, written in zip(alone, rows, strict=True):
+                written.append(results[segment.text][0])
+        return cls(grammar, tuple(np.array(written) for written in rows))
+
+    def past(self, frames: int, first: int = 0) -> Codes:
+        """Speech of so many frames, from text number ``first`` on."""
+        count = len(self.spoken)
+        codes = np.concatenate([self.spoken[(first + i) % count] for i in range(count)], axis=1)
+        assert codes.shape[1] >= frames
+        return codes[:, :frames]
+
+
+def mini_jobs(recordings: Recordings, stage: int) -> list[StageJob]:
     """With and without a prompt; first, middle and last segments; after another request."""
-    grammar = open_grammar(bundle)
     jobs: list[StageJob] = []
     for prompted in (False, True):
         for i, text in enumerate(TEXTS):
-            case = _Case(grammar, prompted, i, text)
+            case = _Case(recordings, prompted, i, text)
             jobs += case.semantic() if stage == 0 else case.acoustic(stage)
     return jobs
 
 
-def window_after(bundle: Bundle, frames: int) -> StageJob:
+def window_after(recordings: Recordings, frames: int) -> StageJob:
     """A job of CB0 for a second segment, after ``frames`` of the first."""
-    case = _Case(open_grammar(bundle), prompted=False, number=0, text=TEXTS[1])
-    return case.window_after(frames)
+    before, segment = Segment(0, TEXTS[0], 0, 0, False), Segment(1, TEXTS[1], 0, 0, True)
+    reading = _reading(recordings.grammar, recordings.past(0))
+    window = Window(segment, before, recordings.past(frames)[0].tolist())
+    return semantic_job(reading, window, 0, f"after {frames} frames")
 
 
 @dataclass(frozen=True)
 class _Case:
-    grammar: Grammar
+    recordings: Recordings
     prompted: bool
     number: int
     text: str
@@ -62,8 +101,9 @@ class _Case:
         previous, following = Segment(0, before, 0, 0, False), Segment(2, after, 0, 0, True)
         first, middle, last = (Segment(i, self.text, 0, 0, i == 2) for i in range(3))
         # written text takes more places than its frames, or fewer: both ways of a marker
-        c0 = self._codes(40 + 90 * (self.number % 2))[0].tolist()
-        going_on = replace(self._reading(), continues=Continuation(before, self._codes(50)))
+        c0 = self._past(40 + 90 * (self.number % 2))[0].tolist()
+        continuation = Continuation(before, self._past(50))
+        going_on = replace(self._reading(), continues=continuation)
         windows = {
             "only": (self._reading(), Window(replace(first, last=True))),
             "first": (self._reading(), Window(first, following=following)),
@@ -71,52 +111,49 @@ class _Case:
             "last": (self._reading(), Window(last, previous, c0)),
             "going on": (
                 going_on,
-                Window(middle, going_on.before, going_on.continues.codes[0].tolist()),  # type: ignore[union-attr]
+                Window(middle, going_on.before, continuation.codes[0].tolist()),
             ),
         }
         jobs = [semantic_job(*case, 0, self._name(name)) for name, case in windows.items()]
         return [replace(job, max_codes=min(job.max_codes, LONGEST)) for job in jobs]
 
-    def window_after(self, frames: int) -> StageJob:
-        before, segment = Segment(0, TEXTS[0], 0, 0, False), Segment(1, self.text, 0, 0, True)
-        c0 = self._codes(frames)[0].tolist()
-        window = Window(segment, before, c0)
-        return semantic_job(self._reading(), window, 0, f"after {frames} frames")
-
     def acoustic(self, stage: int) -> list[StageJob]:
-        lower = [row.tolist() for row in self._codes(FRAMES)[: stage + 1]]
+        """Of the speech of this text: what is known of it are its own lower rows."""
+        own = self.recordings.spoken[self.number][:, :FRAMES]
+        lower = [row.tolist() for row in own[: stage + 1]]
         target, lower = lower[stage], lower[:stage]
         first, last = (Segment(i, self.text, 0, 0, i == 1) for i in range(2))
-        going_on = replace(
-            self._reading(), continues=Continuation(TEXTS[self.number - 1], self._codes(50))
-        )
+        continuation = Continuation(TEXTS[self.number - 1], self._past(50))
+        going_on = replace(self._reading(), continues=continuation)
         return [
             acoustic_job(self._reading(), first, lower, [], self._name("whole")),
-            acoustic_job(self._reading(), first, lower, target[:12], self._name("later piece")),
+            acoustic_job(self._reading(), first, lower, target[:8], self._name("later piece")),
             acoustic_job(self._reading(), last, lower, [], self._name("last")),
             acoustic_job(going_on, last, lower, [], self._name("going on")),
         ]
 
     def _reading(self) -> Reading:
-        codes = self._codes(160 if self.prompted else 0, seed=99)
-        greedy = Sampling(temperature=0.0)
-        control = self.grammar.tokenizer.control("english", "conversational")
-        return Reading(
-            grammar=self.grammar,
-            voice=Voice("v", "V", "english", "conversational", codes),
-            control=control,
-            semantic=greedy,
-            acoustic=greedy,
-            tries=1,
-        )
+        prompt = self.recordings.past(160 if self.prompted else 0)
+        return _reading(self.recordings.grammar, prompt)
 
-    def _codes(self, frames: int, seed: int | None = None) -> Codes:
-        random = np.random.default_rng(self.number if seed is None else seed)
-        sizes = self.grammar.vocabularies[STREAMS - 1].sizes
-        return np.stack([random.integers(0, size, frames) for size in sizes])
+    def _past(self, frames: int) -> Codes:
+        """Of the text before this one, and as much as it takes of those that follow."""
+        return self.recordings.past(frames, self.number - 1)
 
     def _name(self, kind: str) -> str:
         return f"{self.number} {kind}{' with a prompt' if self.prompted else ''}"
+
+
+def _reading(grammar: Grammar, prompt: Codes, sampling: Sampling | None = None) -> Reading:
+    greedy = Sampling(temperature=0.0)
+    return Reading(
+        grammar=grammar,
+        voice=Voice("v", "V", "english", "conversational", prompt),
+        control=grammar.tokenizer.control("english", "conversational"),
+        semantic=sampling or greedy,
+        acoustic=greedy,
+        tries=1,
+    )
 
 
 def run(stage: StageModule, jobs: Iterable[StageJob], together: int = 8) -> Results:

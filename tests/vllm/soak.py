@@ -1,5 +1,5 @@
-"""``python -m tests.vllm.soak --minutes 30``: random requests to ``app.py`` on the vLLM engine, some
-of which leave early; then what is left in vLLM's engines, and how the process has grown.
+"""``python -m tests.vllm.soak --minutes 30``: random requests to ``app.py`` on the vLLM engine, of
+which some leave early; then what is left in vLLM's engines, and how the process has grown.
 
 It exits with 1 if a request failed, one is left, or memory grew.
 """

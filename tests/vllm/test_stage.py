@@ -13,7 +13,7 @@ import torch
 
 from tests.tiny import tiny_config, tiny_job, tiny_network
 from tests.vllm.conftest import Limits, OpenStage
-from tests.vllm.requests import mini_jobs, run, window_after
+from tests.vllm.requests import Recordings, mini_jobs, run, window_after
 from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.backend.vllm.counters import EngineCounters
 from tontaube.backend.weights import load_stage, save_stage
@@ -141,11 +141,13 @@ def test_seeds_decide_and_repeat_in_any_company(stage: VllmStage) -> None:
     assert run(stage, [long_job("x", sampling=replace(mixed, seed=12))])["x"] != alone
 
 
-def test_positions_that_depend_on_later_tokens_need_the_salt(open_stage: OpenStage) -> None:
+def test_positions_that_depend_on_later_tokens_need_the_salt(
+    recordings: Recordings, open_stage: OpenStage
+) -> None:
     """Two windows whose ids begin alike and whose markers lie apart; without the salt the second
     one takes the keys of the first."""
     bundle = Bundle.open(MINI)
-    first, second = (window_after(bundle, frames) for frames in (30, 200))
+    first, second = (window_after(recordings, frames) for frames in (30, 200))
     assert None not in (first.input.cache_salt, second.input.cache_salt)
     expected = run(TorchStage.open(bundle.stage(0), Capacity(tokens=1600)), [second])
     salted = open_stage(bundle.stage(0))
@@ -160,10 +162,9 @@ def test_positions_that_depend_on_later_tokens_need_the_salt(open_stage: OpenSta
 
 
 @pytest.mark.parametrize("which", range(4))
-def test_windows_without_markers_are_not_salted(which: int) -> None:
-    bundle = Bundle.open(MINI)
-    marker = StageConfig.read(bundle.stage(which)).text_marker_token_id
-    for job in mini_jobs(bundle, which):
+def test_windows_without_markers_are_not_salted(which: int, recordings: Recordings) -> None:
+    marker = StageConfig.read(Bundle.open(MINI).stage(which)).text_marker_token_id
+    for job in mini_jobs(recordings, which):
         assert (job.input.cache_salt is not None) == (marker in job.input.ids)
 
 

@@ -32,17 +32,22 @@ def load_stage(
 
 def save_stage(network: StageNetwork, folder: Path, *, dtype: torch.dtype = torch.bfloat16) -> None:
     """Write a stage in the released format, in ``dtype``."""
+    write_config(network.config, folder, dtype)
+    tensors = {
+        name: tensor.detach().to("cpu", dtype).contiguous()
+        for name, tensor in network.state_dict().items()
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def write_config(config: StageConfig, folder: Path, dtype: torch.dtype) -> None:
+    """Write a stage's ``config.json``, as a checkpoint in ``dtype`` has it."""
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "architectures": ["TontaubeStage"],
         "model_type": "qwen3",
         "tie_word_embeddings": False,
         "torch_dtype": str(dtype).removeprefix("torch."),
-        **network.config.model_dump(),
+        **config.model_dump(),
     }
     (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", "utf-8")
-    tensors = {
-        name: tensor.detach().to("cpu", dtype).contiguous()
-        for name, tensor in network.state_dict().items()
-    }
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

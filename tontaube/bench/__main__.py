@@ -67,6 +67,20 @@ def _sim(args: argparse.Namespace) -> None:
     sim.run(server, traffic, args.rates, out=args.out)
 
 
+def _gpu(args: argparse.Namespace) -> None:
+    from tontaube.bench import gpu
+
+    options = gpu.Options(
+        small=args.small,
+        engine=args.engine,
+        device=args.device,
+        folder=args.folder,
+        repeats=args.repeats,
+        streams=args.streams,
+    )
+    gpu.run(options)
+
+
 def _numbers(text: str) -> tuple[float, ...]:
     numbers = tuple(float(part) for part in text.split(","))
     if min(numbers) <= 0:
@@ -92,6 +106,7 @@ def main() -> None:
     step.set_defaults(command=_startup)
     _add_load(commands.add_parser("load", help="listeners of any server, by arrival rate"))
     _add_sim(commands.add_parser("sim", help="policies of the scheduler in virtual time"))
+    _add_gpu(commands.add_parser("gpu", help="the released sizes on a GPU, random weights"))
     args = parser.parse_args()
     try:
         args.command(args)
@@ -130,6 +145,16 @@ def _add_sim(step: argparse.ArgumentParser) -> None:
     step.add_argument("--seed", type=int, default=0)
     step.add_argument("--out", type=Path, help="JSON file")
     step.set_defaults(command=_sim)
+
+
+def _add_gpu(step: argparse.ArgumentParser) -> None:
+    step.add_argument("--small", action="store_true", help="a scaled-down model, for any machine")
+    step.add_argument("--engine", choices=("auto", "torch", "vllm"), default="vllm")
+    step.add_argument("--device", default="auto")
+    step.add_argument("--folder", type=Path, help="where the random model is kept (7 GB)")
+    step.add_argument("--repeats", type=int, default=5, help="requests that are timed alone")
+    step.add_argument("--streams", type=int, default=8, help="that are timed together")
+    step.set_defaults(command=_gpu)
 
 
 if __name__ == "__main__":

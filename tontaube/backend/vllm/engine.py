@@ -31,13 +31,23 @@ def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: 
     Raises BundleError naming tensors that are missing, unknown or misshapen, Unavailable if vLLM
     cannot start.
     """
-    config = StageConfig.read(folder)
-    check_weights(folder, config)
+    check_weights(folder, StageConfig.read(folder))
     prepare_environment()
     ModelRegistry.register_model(_ARCHITECTURE, VllmStageNetwork)
-    arguments = EngineArgs(
+    try:
+        return LLMEngine.from_engine_args(arguments(folder, capacity, dtype, eager=eager))
+    except (RuntimeError, ValueError, VLLMError) as error:
+        raise Unavailable(
+            f"vLLM cannot run {folder}: {error} (TONTAUBE_PROFILE and TONTAUBE_MAX_BATCH say how "
+            "much memory it takes; TONTAUBE_ENGINE=torch does without vLLM)"
+        ) from error
+
+
+def arguments(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: bool) -> EngineArgs:
+    """How vLLM is asked to run a stage."""
+    return EngineArgs(
         model=str(folder),
-        hf_overrides=_overrides(config),
+        hf_overrides=_overrides(StageConfig.read(folder)),
         skip_tokenizer_init=True,
         generation_config=str(_GENERATION),
         dtype=str(dtype).removeprefix("torch."),
@@ -56,10 +66,6 @@ def open_engine(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: 
         disable_log_stats=True,
         distributed_executor_backend="uni",
     )
-    try:
-        return LLMEngine.from_engine_args(arguments)
-    except (RuntimeError, ValueError, VLLMError) as error:
-        raise Unavailable(f"vLLM cannot run {folder}: {error}") from error
 
 
 def check_weights(folder: Path, config: StageConfig) -> None:

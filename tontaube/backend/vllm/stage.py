@@ -91,6 +91,10 @@ class VllmStage:
         running, waiting = self._scheduler.get_request_counts()
         return EngineCounters(running, waiting, self._scheduler.get_kv_cache_usage())
 
+    def forget_prefixes(self) -> None:
+        """Empty the prefix cache, while no job runs."""
+        self._engine.reset_prefix_cache()
+
     def close(self) -> None:
         """Give the weights and the memory back. It ends the process-wide groups that all of
         vLLM's engines share, too: the stages of a model are closed together."""

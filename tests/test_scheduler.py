@@ -146,7 +146,7 @@ def test_a_playback_counts_pauses() -> None:
 
 
 def test_who_comes_first() -> None:
-    policy, now = ByDeadline(imminent=0.5, guard=2.0, patience=3.0), 10.0
+    policy, now = ByDeadline(reserve=0.5, patience=3.0), 10.0
     old, young, rich, poor, poorest = (Playback(a) for a in (9.0, 9.5, 1.0, 1.0, 1.0))
     rich.emit(9.0, 30.0)
     poor.emit(9.0, 2.5)
@@ -154,7 +154,8 @@ def test_who_comes_first() -> None:
     work = [(rich, 30.0), (poor, 2.5), (young, 0.0), (old, 0.0), (old, 0.5), (poorest, 1.2)]
     order = sorted(work, key=lambda item: policy(*item, now))
     assert order == [work[5], work[3], work[2], work[1], work[4], work[0]]
-    assert policy(rich, 30.0, now).level > policy(poor, 2.5, now).level > TOGETHER
+    assert policy(rich, 30.0, now).level == policy(poor, 2.5, now).level > TOGETHER
+    assert policy(poor, 2.5, now + 1.1).level == 0  # there is that much to do for it
     assert policy(Playback(7.4), 0.0, now).level == 0  # it has waited long enough
 
 
@@ -185,6 +186,22 @@ async def test_new_streams_overtake_those_with_audio_ahead() -> None:
         alone = first.times[0]
         assert second.times[0] - start < 2 * alone
         assert first.over and second.over
+
+
+async def test_streams_share_the_steps_of_every_stage() -> None:
+    """Streams that came together go through all modules together, and so do those with time left:
+    eight take far fewer steps than eight times one."""
+    async with bench() as b:
+        b.speak(TEXT * 3)
+        await b.finish()
+        alone = [len(stage.batches) for stage in b.stages]
+    async with bench() as b:
+        for seed in range(8):
+            b.speak(TEXT * 3, seed=seed)
+        await b.finish()
+        for stage, steps in zip(b.stages, alone, strict=True):
+            assert len(stage.batches) < 8 * steps / 4
+            assert np.mean(stage.batches) > 4
 
 
 @pytest.mark.parametrize("policy", [ByDeadline(), first_come_first_served, two_levels])

@@ -30,6 +30,16 @@ class Work:
         self.playback = playback
         self.at = at
 
+    @property
+    def left(self) -> int:
+        """Steps of its module until somebody goes on with what it gives."""
+        return 1
+
+    @property
+    def span(self) -> int:
+        """Steps of each later stage that will then be needed."""
+        return 0
+
 
 Rank = Callable[[Work], Urgency]
 
@@ -37,7 +47,7 @@ Rank = Callable[[Work], Urgency]
 class StageRun(Work):
     """A job of a stage and the codes it has given so far; one coroutine waits on it."""
 
-    __slots__ = ("_lane", "_over", "_wanted", "_woken", "codes", "error", "finish", "job")
+    __slots__ = ("_begun", "_lane", "_over", "_wanted", "_woken", "codes", "error", "finish", "job")
 
     def __init__(self, lane: StageLane, job: StageJob, playback: Playback, at: float) -> None:
         super().__init__(playback, at)
@@ -48,12 +58,13 @@ class StageRun(Work):
         self._lane = lane
         self._over: Callable[[StageRun], None] | None = None
         self._wanted: int | None = None
+        self._begun = 0  # codes there were when the waiting began
         self._woken: asyncio.Future[None] | None = None
 
     async def until(self, count: int | None = None) -> bool:
         """Wait for ``count`` codes, or the end; True if the job has ended. Raises its error."""
         if not self._satisfied(count):
-            self._wanted = count
+            self._wanted, self._begun = count, len(self.codes)
             self._woken = asyncio.get_running_loop().create_future()
             try:
                 await self._woken
@@ -62,6 +73,14 @@ class StageRun(Work):
         if self.error is not None:
             raise self.error
         return self.finish is not None
+
+    @property
+    def left(self) -> int:
+        return (self._wanted or self.job.max_codes) - len(self.codes)
+
+    @property
+    def span(self) -> int:
+        return (self._wanted or self.job.max_codes) - self._begun
 
     def _satisfied(self, count: int | None) -> bool:
         if self.finish is not None or self.error is not None:
@@ -118,11 +137,12 @@ class Lane(Protocol):
     name: str
     steps: Steps
 
-    def urgency(self, rank: Rank) -> Urgency | None:
-        """Of its most urgent work; None without work."""
+    def urgencies(self, rank: Rank) -> list[Urgency]:
+        """Of all its work."""
 
-    def crowd(self, rank: Rank, level: int) -> float:
-        """How much work there is of ``level`` or more urgent, in sequences."""
+    def crowd(self, count: int) -> float:
+        """How many of ``count`` pieces of work one step advances; infinite where steps do not get
+        cheaper together, so that there is no reason to wait for more of them."""
 
     def step(self, rank: Rank) -> int:
         """Do a step of the most urgent work and of all that fits beside it; the batch size."""
@@ -160,13 +180,10 @@ class StageLane:
         elif self._waiting.get(job_id) is run:
             del self._waiting[job_id]
 
-    def urgency(self, rank: Rank) -> Urgency | None:
-        candidates = [rank(run) for runs in (self._waiting, self._running) for run in runs.values()]
-        return min(candidates, default=None)
+    def urgencies(self, rank: Rank) -> list[Urgency]:
+        return [rank(run) for runs in (self._waiting, self._running) for run in runs.values()]
 
-    def crowd(self, rank: Rank, level: int) -> float:
-        count = sum(rank(run).level <= level for run in self._running.values())
-        count += sum(rank(run).level <= level for run in self._waiting.values())
+    def crowd(self, count: int) -> float:
         return min(self._max_batch, count)
 
     def step(self, rank: Rank) -> int:
@@ -238,12 +255,11 @@ class CallLane:
             self._waiting.remove(call)
             call.future.cancel()
 
-    def urgency(self, rank: Rank) -> Urgency | None:
-        return min(map(rank, self._waiting), default=None)
+    def urgencies(self, rank: Rank) -> list[Urgency]:
+        return [rank(call) for call in self._waiting]
 
-    def crowd(self, rank: Rank, level: int) -> float:
-        """Calls do not get cheaper together: there is no reason to wait for more of them."""
-        return math.inf if any(rank(call).level <= level for call in self._waiting) else 0.0
+    def crowd(self, count: int) -> float:
+        return math.inf if count else 0.0
 
     def step(self, rank: Rank) -> int:
         call = min(self._waiting, key=rank)

@@ -15,11 +15,12 @@ from typing import TypeVar
 from tontaube.backend.base import StageModule
 from tontaube.errors import Unavailable
 from tontaube.scheduling.admission import Admission
-from tontaube.scheduling.lanes import CallLane, Lane, StageLane, Work
+from tontaube.scheduling.lanes import CallLane, Lane, Rank, StageLane, Work
 from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.session import Limits, Modules, Session, Submission
 from tontaube.scheduling.steps import LaneStatus
 from tontaube.scheduling.urgency import TOGETHER, ByDeadline, Playback, Policy, Urgency
+from tontaube.types import STREAMS
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -27,6 +28,8 @@ T = TypeVar("T")
 _SETTLE_ROUNDS = 3  # a step wakes a coroutine, which wakes another, which adds the next job
 _OBSERVE_TURNS = 256  # between two looks at whether fewer or more streams should play at once
 _FRAME_SECONDS = 0.080
+_STAY = 4  # times as much work must wait elsewhere before a module is left with work in it: who is
+# at the same place of a piece then stays together, through all modules
 
 
 class Scheduler:
@@ -56,6 +59,7 @@ class Scheduler:
         self._lanes: tuple[Lane, ...] = (*stages, self.modules.codec)
         self._policy = policy or ByDeadline()
         self._loop = asyncio.get_running_loop()
+        self._lane: Lane | None = None  # that made the last step
         self._turns = 0
         self._stopping = False
 
@@ -91,15 +95,13 @@ class Scheduler:
         an exception in a step fails every stream and stays in ``modules.failure``."""
         start = self.modules.clock()
 
-        def rank(work: Work) -> Urgency:
-            return self._policy(work.playback, work.at, start)
-
         lane: Lane | None = None
         try:
-            lane = self._most_urgent(rank)
+            ranks = self._ranks(start)
+            lane = self._next_lane(ranks)
             if lane is None:
                 return False
-            batch = lane.step(rank)
+            batch = lane.step(ranks[lane.name])
         except Exception as error:
             name = lane.name if lane is not None else "the scheduler"
             log.exception("a step of %s failed", name)
@@ -112,18 +114,43 @@ class Scheduler:
             self.admission.refresh()
         return True
 
-    def _most_urgent(self, rank: Callable[[Work], Urgency]) -> Lane | None:
-        chosen: Lane | None = None
-        best: Urgency | None = None
-        for lane in self._lanes:
-            urgency = lane.urgency(rank)
+    def _ranks(self, now: float) -> dict[str, Rank]:
+        """For each lane: the urgency of its work, by the moment at which it could be heard if
+        nothing else were done until then."""
+        ranks: dict[str, Rank] = {}
+        later = 0.0  # what the lanes behind take for a code
+        codec = self.modules.codec.steps.typical
+        ranks["codec"] = self._rank(now, codec, 0.0, 0.0)
+        for lane in reversed(self.modules.stages):
+            ranks[lane.name] = self._rank(now, lane.steps.typical, later, codec)
+            later += lane.steps.typical
+        return ranks
+
+    def _rank(self, now: float, step: float, later: float, codec: float) -> Rank:
+        policy = self._policy
+
+        def rank(work: Work) -> Urgency:
+            heard = now + work.left * step + work.span * later + codec
+            return policy(work.playback, work.at, heard)
+
+        return rank
+
+    def _next_lane(self, ranks: dict[str, Rank]) -> Lane | None:
+        urgencies = {lane: lane.urgencies(ranks[lane.name]) for lane in reversed(self._lanes)}
+        best = min((min(found) for found in urgencies.values() if found), default=None)
+        if best is None:
+            return None
+        if best.level < TOGETHER:
             # On a tie the later lane: its work is closer to being heard.
-            if urgency is not None and (best is None or urgency <= best):
-                chosen, best = lane, urgency
-        if best is not None and best.level >= TOGETHER:
-            level = best.level
-            return max(reversed(self._lanes), key=lambda lane: lane.crowd(rank, level))
-        return chosen
+            self._lane = next(lane for lane, found in urgencies.items() if best in found)
+            return self._lane
+
+        def crowd(lane: Lane) -> float:
+            company = lane.crowd(sum(urgency.level <= best.level for urgency in urgencies[lane]))
+            return company * _STAY if lane is self._lane else company
+
+        self._lane = max(urgencies, key=crowd)
+        return self._lane
 
     async def settle(self) -> None:
         """Let the streams' coroutines react to the last turn."""
@@ -149,15 +176,18 @@ class Scheduler:
         return tuple(lane.status() for lane in self._lanes)
 
     def round_seconds(self) -> float:
-        """The time, at its 99th percentile, in which every stream inside advances by a frame: as
-        many steps of each stage as its batches need for that, one of them a slow one, and the
-        codec's mean share."""
+        """The time, at its 99th percentile, in which every stream inside could advance by a frame.
+
+        A piece is in one stage at a time, so that a step of a stage has a quarter of the streams at
+        best and four steps are needed, one of them a slow one; and there is the codec's mean share.
+        What batches are seen is no matter: where there is little work they are small.
+        """
         active = self.admission.active
+        batch = max(1.0, min(active / STREAMS, self.modules.limits.max_batch))
+        steps = max(1.0, active / batch)
         seconds = 0.0
         for lane in self.modules.stages:
-            median, slow = lane.steps.quantile(0.5), lane.steps.quantile(0.99)
-            steps = max(1.0, active / max(1.0, lane.steps.mean_batch()))
-            seconds += (steps - 1) * median + slow
+            seconds += (steps - 1) * lane.steps.at(batch, 0.5) + lane.steps.at(batch, 0.99)
         frames = self.modules.emitted_seconds / _FRAME_SECONDS
         codec = self.modules.codec.steps.busy / frames if frames else 0.0
         return seconds + codec * active

@@ -32,6 +32,7 @@ class Steps:
 
     count: int = 0
     busy: float = 0.0
+    typical: float = 0.0  # seconds of a step, a running mean
     _seconds: Values = field(default_factory=lambda: np.zeros(_WINDOW))
     _batches: Values = field(default_factory=lambda: np.zeros(_WINDOW))
 
@@ -40,6 +41,7 @@ class Steps:
         slot = self.count % _WINDOW
         self._seconds[slot] = seconds
         self._batches[slot] = batch
+        self.typical += (seconds - self.typical) * (0.05 if self.count else 1.0)
         self.count += 1
         self.busy += seconds
 
@@ -47,6 +49,21 @@ class Steps:
         """Of the step time over the ``last`` steps; 0 before the first."""
         chosen = self._recent(self._seconds, last)
         return float(np.quantile(chosen, q)) if chosen.size else 0.0
+
+    def at(self, batch: float, q: float) -> float:
+        """What a step of ``batch`` sequences takes, at quantile ``q``: the last steps' times over
+        their batches by a straight line, and what they scatter around it; 0 before the first."""
+        seconds, batches = (
+            self._recent(self._seconds, _WINDOW),
+            self._recent(self._batches, _WINDOW),
+        )
+        if not seconds.size:
+            return 0.0
+        apart = batches - batches.mean()
+        spread = float(apart @ apart)
+        slope = max(0.0, float(apart @ seconds) / spread) if spread else 0.0
+        level = np.quantile(seconds - slope * batches, q)
+        return max(0.0, float(level + slope * batch))
 
     def mean_batch(self) -> float:
         """Sequences a step; 0 before the first."""

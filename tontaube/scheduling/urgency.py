@@ -49,41 +49,41 @@ class Playback:
 
 
 Policy = Callable[[Playback, float, float], Urgency]
-"""``(playback, at, now)`` → urgency of work for the audio that starts ``at`` seconds into the
-stream."""
+"""``(playback, at, heard)`` → urgency of work for the audio that starts ``at`` seconds into the
+stream; ``heard``: the moment at which that could be heard if nothing else were done first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByDeadline:
     """Streams without audio first, oldest first; then by the moment the listener runs dry.
 
-    Only two things go before a new stream: a listener about to run dry, and a stream that has
-    waited for its first audio for too long; among these the earliest deadline wins. As every
-    emission moves its stream's deadline into the future, nothing waits for ever. Below that level
-    work is done TOGETHER: newcomers that come close after each other share their steps, as first
-    pieces made one by one would take most of the machine at high rates.
+    Only two things go before a new stream: a listener who would run dry if his work were put off,
+    and a stream that has waited for its first audio for too long; among these the earliest deadline
+    wins. As every emission moves its stream's deadline into the future, nothing waits for ever. All
+    other work is done TOGETHER: newcomers that come close after each other share their steps, as
+    first pieces made one by one would take most of the machine at high rates, and whoever has time
+    left waits for company.
     """
 
-    imminent: float = 0.5  # seconds before a listener runs dry in which nothing else matters
-    guard: float = 2.0  # about the time it takes to make a piece in company
+    reserve: float = 0.75  # seconds by which work should be done before its listener runs dry
     patience: float = 3.0  # for first audio
 
-    def __call__(self, playback: Playback, at: float, now: float) -> Urgency:
+    def __call__(self, playback: Playback, at: float, heard: float) -> Urgency:
         started = playback.origin is not None
         origin = playback.arrival + self.patience if playback.origin is None else playback.origin
         deadline = origin + at
-        if deadline - now < self.imminent:
+        if deadline - heard < self.reserve:
             return Urgency(0, deadline)
         if not started and at <= 0.0:
             return Urgency(TOGETHER, playback.arrival)
-        return Urgency(TOGETHER + (1 if deadline - now < self.guard else 2), deadline)
+        return Urgency(TOGETHER + 1, deadline)
 
 
-def first_come_first_served(playback: Playback, at: float, now: float) -> Urgency:
+def first_come_first_served(playback: Playback, at: float, heard: float) -> Urgency:
     """The order of arrival, whatever the listeners have: for comparison."""
     return Urgency(0, playback.arrival)
 
 
-def two_levels(playback: Playback, at: float, now: float) -> Urgency:
+def two_levels(playback: Playback, at: float, heard: float) -> Urgency:
     """Streams without audio before streams with some, each by arrival: for comparison."""
     return Urgency(0 if playback.origin is None else 1, playback.arrival)

@@ -19,7 +19,7 @@ from tontaube.config import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-ADDRESS = "http://127.0.0.1:8000"
+ADDRESS = "127.0.0.1:8000"
 
 
 def snippets(language: str) -> list[str]:
@@ -30,11 +30,11 @@ def snippets(language: str) -> list[str]:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = Settings(data_dir=tmp_path_factory.mktemp("data"), port=0, ui=False, threads=1)
     with served(settings) as url:
-        yield url
+        yield url.removeprefix("http://")
 
 
 def run(command: list[str], folder: Path) -> None:
-    path = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    path = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "SDL_AUDIODRIVER": "dummy"}
     result = subprocess.run(
         command, cwd=folder, env={**os.environ, **path}, capture_output=True, timeout=300
     )
@@ -50,13 +50,20 @@ def test_python(snippet: str, address: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("snippet", snippets("bash"))
 def test_shell(snippet: str, address: str, tmp_path: Path) -> None:
-    if "curl" in snippet and shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
+    for program in ("curl", "ffplay"):
+        if program in snippet and shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
     python = f"{sys.executable} -m"
     run(["bash", "-ec", snippet.replace(ADDRESS, address).replace("python -m", python)], tmp_path)
     written = [path for path in tmp_path.iterdir() if path.suffix in (".mp3", ".wav")]
     with av.open(str(written[0])) as container:
         assert sum(frame.samples for frame in container.decode(audio=0)) > 12_000
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("snippet", snippets("js"))
+def test_javascript(snippet: str, address: str, tmp_path: Path) -> None:
+    run(["node", "--input-type=module", "-e", snippet.replace(ADDRESS, address)], tmp_path)
 
 
 def test_say_writes_a_true_wav(tmp_path: Path) -> None:

@@ -1,32 +1,52 @@
 """LiveKit Agents' OpenAI speech against a running server: ``python say_livekit.py [address]``.
 
-Needs ``livekit-plugins-openai`` in an environment of its own.
+``tts-1`` makes it read audio, ``gpt-4o-mini-tts`` events. Needs ``livekit-plugins-openai``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
+from importlib.metadata import version
 
 from livekit.agents.utils import http_context
 from livekit.plugins import openai
+from running import TEXT, Watch, address, seconds_until_free
 
-TEXT = "Hello from a LiveKit agent, which speaks while it thinks."
+
+async def say(url: str, model: str, response_format: str) -> str:
+    speech = openai.TTS(
+        base_url=f"{url}/v1",
+        api_key="unused",
+        model=model,
+        voice="ash",
+        response_format=response_format,
+    )
+    watch = Watch()
+    async with speech.synthesize(TEXT) as stream:
+        async for event in stream:
+            watch.heard(event.frame.samples_per_channel)
+            rate = event.frame.sample_rate
+    told = watch.told(watch.size / rate)
+    async with speech.synthesize(TEXT) as stream:
+        async for _ in stream:
+            break  # the agent is interrupted
+    free = await asyncio.to_thread(seconds_until_free, url)
+    await speech.aclose()
+    return f"{told}; interrupted: free {free:.2f} s later"
 
 
-async def main(address: str) -> None:
+async def main(url: str) -> None:
+    plugin, client = version("livekit-plugins-openai"), version("openai")
+    print(f"livekit-plugins-openai {plugin} (openai {client}):")
     async with http_context.open():
-        speech = openai.TTS(
-            base_url=f"{address}/v1", api_key="unused", model="tts-1", voice="alloy"
-        )
-        samples, rate = 0, 1
-        async with speech.synthesize(TEXT) as stream:
-            async for event in stream:
-                samples += event.frame.samples_per_channel
-                rate = event.frame.sample_rate
-        await speech.aclose()
-    print(f"livekit-plugins-openai: {samples / rate:.2f} s at {rate} Hz")
+        for model, kind, response_format in (
+            ("tts-1", "audio", "mp3"),
+            ("gpt-4o-mini-tts", "events", "mp3"),
+            ("gpt-4o-mini-tts", "events", "pcm"),
+        ):
+            told = await say(url, model, response_format)
+            print(f"  {model} ({kind}, {response_format}): {told}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000"))
+    asyncio.run(main(address()))

@@ -62,7 +62,7 @@ def voices_of(folder: Path, description: Description, source: str) -> tuple[Voic
             raise BundleError(f"{path}: names {file}, which is not in {folder / SAMPLES}")
         language, style = _labels(entry, description, f"{path}: {file}")
         name = Path(file).stem
-        id = _free_id(name, taken)
+        id = free_id(name, taken)
         taken.add(id)
         place = f"{source}:{audio}"
         voices.append(
@@ -82,7 +82,8 @@ def _labels(entry: _Entry, description: Description, where: str) -> tuple[str, s
     return language, style
 
 
-def _free_id(name: str, taken: set[str]) -> str:
+def free_id(name: str, taken: set[str]) -> str:
+    """A voice's id that is safe in paths and headers and not ``taken``, made from its name."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "voice"
     id, number = plain, 1
     while id in taken:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+
+from tontaube.errors import TontaubeError
 
 TEXTS = Path(__file__).parents[1] / "bench" / "texts"
 
@@ -14,12 +17,7 @@ TEXTS = Path(__file__).parents[1] / "bench" / "texts"
 def _data(args: argparse.Namespace) -> None:
     from tontaube.train import data
 
-    held_out = {
-        line.casefold()
-        for path in TEXTS.glob("*.txt")
-        for line in path.read_text("utf-8").splitlines()
-    }
-    lines = data.collect(args.fortunes, args.dialogue, held_out)
+    lines = data.collect(args.fortunes, args.dialogue, _held_out())
     part, parts = (int(n) for n in args.part.split("/"))
     data.build(lines[: args.limit], args.run / "corpus", part, parts)
 
@@ -91,6 +89,36 @@ def _curves(args: argparse.Namespace) -> None:
     curves.plot(args.run, args.target)
 
 
+def _languages(args: argparse.Namespace) -> None:
+    from tontaube.train import languages
+    from tontaube.train.kokoro import Kokoro
+
+    timbres = languages.speakers(args.kokoro / "voices")
+    spoken = languages.lines(args.dialogue, timbres, _held_out())
+    languages.build(Kokoro(args.kokoro), spoken, args.run / "corpus", args.shards)
+
+
+def _finetune(args: argparse.Namespace) -> None:
+    from tontaube.sources import open_bundle
+    from tontaube.train import finetune
+    from tontaube.train.finetune_data import Labels
+
+    bundle = open_bundle(args.bundle)
+    known = bundle.description
+    labels = Labels(
+        args.language or next(iter(known.languages)), args.style or known.styles[0], args.speaker
+    )
+    shares = (args.minutes * share for share in (0.5, 0.2, 0.15, 0.15))
+    plan = finetune.Plan(tuple(shares), args.tokens, 0 if args.full else args.rank)
+    finetune.finetune(bundle, args.data, labels, args.target, plan)
+
+
+def _held_out() -> set[str]:
+    """Texts that measure the result: no training text may be one of them."""
+    lines = (path.read_text("utf-8").splitlines() for path in TEXTS.glob("*.txt"))
+    return {line.casefold() for text in lines for line in text}
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "data": _data,
     "semantic": _semantic,
@@ -100,10 +128,25 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "stage": _stage,
     "export": _export,
     "curves": _curves,
+    "languages": _languages,
+    "finetune": _finetune,
 }
 
 
-def main() -> None:
+def _add_finetune(step: argparse.ArgumentParser) -> None:
+    step.add_argument("--bundle", default="mini", help="a bundle's folder or hub id")
+    step.add_argument("--data", type=Path, required=True, help="folder with recordings, list.tsv")
+    step.add_argument("--target", type=Path, required=True, help="folder of the new bundle")
+    step.add_argument("--minutes", type=float, default=60, help="for all four stages")
+    step.add_argument("--tokens", type=int, default=2048, help="tokens a step")
+    step.add_argument("--rank", type=int, default=16, help="of the changes to each matrix (LoRA)")
+    step.add_argument("--full", action="store_true", help="train every weight instead")
+    step.add_argument("--speaker", default="My voice", help="the new voice's name")
+    step.add_argument("--language", help="where list.tsv does not say")
+    step.add_argument("--style", help="where list.tsv does not say")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tontaube.train", description=__doc__)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--run", type=Path, default=Path("runs/english"))
@@ -128,15 +171,31 @@ def main() -> None:
     step.add_argument("--minutes", type=float, default=60)
     step.add_argument("--tokens", type=int, default=4096, help="tokens a step")
     step.add_argument("--start", type=Path, help="an earlier run, with other codes, to start from")
+    step = commands.add_parser(
+        "languages", parents=[common], help="speak texts in seven languages, many speakers"
+    )
+    step.add_argument("--kokoro", type=Path, required=True, help="folder with Kokoro-82M's files")
+    step.add_argument("--dialogue", type=Path, required=True, help="folder with gettext catalogues")
+    step.add_argument("--shards", type=int, default=100, help="of 1000 sentences")
+    _add_finetune(
+        commands.add_parser("finetune", parents=[common], help="fit a bundle to recordings")
+    )
     step = commands.add_parser("curves", parents=[common], help="draw the curves of a run")
     step.add_argument("--target", type=Path, default=Path("docs/training"))
     step = commands.add_parser("export", parents=[common], help="write the bundle")
     step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
     step.add_argument("--id", default="tontaube-mini")
     step.add_argument("--revision", default="1")
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    args = _parser().parse_args()
     torch.set_num_threads(args.threads)
-    COMMANDS[args.command](args)
+    try:
+        COMMANDS[args.command](args)
+    except TontaubeError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

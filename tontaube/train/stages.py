@@ -46,6 +46,10 @@ class Batch:
     positions: Tensor
     labels: Tensor
 
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on another device."""
+        return Batch(self.ids.to(device), self.positions.to(device), self.labels.to(device))
+
 
 def collate(examples: list[Example]) -> Batch:
     """Pad to a common length, a multiple of ROUND."""
@@ -61,7 +65,8 @@ def collate(examples: list[Example]) -> Batch:
     )
 
 
-def _cut(pool: list[Example], tokens: int, rng: random.Random) -> list[Batch]:
+def cut(pool: list[Example], tokens: int, rng: random.Random) -> list[Batch]:
+    """Batches of about ``tokens`` tokens of similar length, in random order."""
     pool = sorted(pool, key=lambda e: len(e.ids))
     groups: list[list[Example]] = [[]]
     for example in pool:
@@ -84,7 +89,7 @@ class StageTraining(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Mean cross-entropy and accuracy."""
         wanted = batch.labels != IGNORED
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(batch.ids.device.type, dtype=torch.bfloat16):
             hidden = self._trunk(batch.ids, batch.positions)
             logits = self.network.head(hidden[wanted]).float()
         labels = batch.labels[wanted]
@@ -132,7 +137,7 @@ class Data:
         """Always the same batches of the corpus' first items."""
         items = self._items()[:HELD_OUT]
         maker = self._maker(items, seed=0)
-        return _cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
+        return cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
@@ -141,7 +146,7 @@ class Data:
             maker = self._maker(items, self._rng.randrange(1 << 30))
             for _ in range(REFRESH):
                 pool = [maker.example(item) for item in self._rng.sample(items, POOL)]
-                yield from _cut(pool, self._plan.tokens, self._rng)
+                yield from cut(pool, self._plan.tokens, self._rng)
 
 
 def train(

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PLAIN = re.compile(r"[A-Za-z ,.'!?;:\-]+")
-SPOKEN = re.compile(r"[A-Z](?:.*[a-z])?.*[.!?]")
-ACRONYM = re.compile(r"[A-Z]{2,}")
+PLAIN = re.compile(r"(?:[^\W\d_]|[ ,.'!?;:¿¡\-])+")
+SPOKEN = re.compile(r"[¿¡]?[^\W\d_a-zß-ÿ](?:.*[a-zß-ÿ])?.*[.!?]")
+ACRONYM = re.compile(r"[A-ZÀ-Þ]{2,}")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 SKIPPED_FORTUNES = {"ascii-art", "translate-me"}
 
@@ -72,14 +72,15 @@ def fortunes(folder: Path) -> Iterator[str]:
             yield from sentences(re.sub(r"\s*--.*$", "", entry, flags=re.S))
 
 
-def dialogue(folder: Path) -> Iterator[str]:
-    """English sentences (the message ids) of gettext catalogues below a folder."""
-    for path in sorted(folder.rglob("de/LC_MESSAGES/*.mo")):  # any complete language will do
+def dialogue(folder: Path, locale: str = "") -> Iterator[str]:
+    """Sentences of gettext catalogues below a folder: a locale's, or the English message ids."""
+    for path in sorted(folder.rglob(f"{locale or 'de'}/LC_MESSAGES/*.mo")):
         with path.open("rb") as file:
             catalogue = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-        for message in catalogue:
+        for message, translation in catalogue.items():
             text = message[0] if isinstance(message, tuple) else message
-            text = re.sub(r"<[^>]*>", "", text.rpartition("^")[2].replace("’", "'"))
+            text = translation if locale else text.rpartition("^")[2]
+            text = re.sub(r"<[^>]*>|[„“”«»]", "", text.replace("’", "'"))
             yield from sentences(text.replace("—", ", "))
 
 

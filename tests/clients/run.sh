@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Real clients against the real server; docs/clients.md keeps what this prints.
-#   PYTHON=python bash tests/clients/run.sh FOLDER
+#   PYTHON=python bash tests/clients/run.sh FOLDER [ADDRESS]
 # PYTHON has requirements.txt and requirements-dev.txt. Environments (1 GB) and logs stay in FOLDER;
-# environments that are there are used again. Without node or ffplay their clients are left out.
+# environments that are there are used again. With ADDRESS no server is started; without node or
+# ffplay their clients are left out.
 set -euo pipefail
 python=${PYTHON:-python}
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
-url=http://127.0.0.1:${PORT:-8765}
+url=${2:-http://127.0.0.1:${PORT:-8765}}
 proxy=tcp://127.0.0.1:${PROXY_PORT:-10765}
 
 for name in pipecat livekit wyoming; do
@@ -25,13 +26,16 @@ done
 if command -v npm >/dev/null; then
   mkdir -p "$folder/node"
   cp "$here/package.json" "$here/say.mjs" "$folder/node"
-  (cd "$folder/node" && npm install --silent --no-audit --no-fund >&2)
+  [ -e "$folder/node/node_modules/openai" ] || (cd "$folder/node" && npm install --silent --no-audit --no-fund >&2)
 fi
 
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-TONTAUBE_PORT=${url##*:} TONTAUBE_DATA_DIR="$folder/data" \
-  "$python" "$here/../../app.py" 2>"$folder/server.log" &
-server=$!
+server=$$
+if [ $# = 1 ]; then
+  TONTAUBE_PORT=${url##*:} TONTAUBE_DATA_DIR="$folder/data" \
+    "$python" "$here/../../app.py" 2>"$folder/server.log" &
+  server=$!
+fi
 until curl -sf -o "$folder/ready" "$url/ready"; do
   kill -0 $server 2>/dev/null || { tail -n 5 "$folder/server.log" >&2; exit 1; }
   sleep 0.5
@@ -41,7 +45,7 @@ say() { # a program and its arguments; what libraries log goes to a file
   "$@" 2>>"$folder/clients.log" || { echo "failed: $*"; tail -n 5 "$folder/clients.log"; exit 1; }
 }
 
-body='{"model": "tts-1", "voice": "alloy", "input": "The kettle is on, and the bread is still warm."}'
+body='{"model": "tts-1", "voice": "alloy", "input": "The kettle is on. The bread is still warm."}'
 post=(curl -sN "$url/v1/audio/speech" -H 'content-type: application/json' -d "$body")
 echo "$(curl --version | cut -d' ' -f1,2 | head -n 1):"
 figures='%{content_type}, first byte after %{time_starttransfer} s, %{size_download} bytes in %{time_total} s'
@@ -49,7 +53,7 @@ echo "  $("${post[@]}" -o "$folder/speech.mp3" -w "$figures")"
 echo "  a key is not needed, a voice is: $("${post[@]/alloy/nobody}" | head -c 76)…"
 if command -v ffplay >/dev/null; then
   echo "$(ffplay -version | head -n 1 | cut -d' ' -f1-3), from curl, to a sound card that is none:"
-  "${post[@]}" | SDL_AUDIODRIVER=dummy say ffplay -v info -nodisp -autoexit -i - 2>"$folder/ffplay.log"
+  "${post[@]}" | SDL_AUDIODRIVER=dummy say ffplay -v info -nostats -nodisp -autoexit -i - 2>"$folder/ffplay.log"
   echo "  $(grep -ao 'Audio: .*' "$folder/ffplay.log"); played to its end"
 fi
 say "$python" "$here/play.py" "$url"

@@ -6,10 +6,7 @@ import sys
 import time
 import urllib.request
 
-SENTENCES = (
-    "The kettle is on, and the bread is still warm. ",
-    "Somebody has left a bicycle by the gate.",
-)
+SENTENCES = ("The kettle is on. ", "The bread is still warm.")
 TEXT = "".join(SENTENCES)
 
 

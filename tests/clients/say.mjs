@@ -5,7 +5,7 @@ import OpenAI from "openai";
 import { VERSION } from "openai/version";
 
 const address = process.argv[2] ?? "http://127.0.0.1:8000";
-const input = "The kettle is on, and the bread is still warm. Somebody has left a bicycle by the gate.";
+const input = "The kettle is on. The bread is still warm.";
 
 /** Reads PCM as it comes; tells when the first and the last arrived, and their seconds. */
 async function listen(answer, began) {

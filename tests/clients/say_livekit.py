@@ -41,7 +41,6 @@ async def main(url: str) -> None:
     async with http_context.open():
         for model, kind, response_format in (
             ("tts-1", "audio", "mp3"),
-            ("gpt-4o-mini-tts", "events", "mp3"),
             ("gpt-4o-mini-tts", "events", "pcm"),
         ):
             told = await say(url, model, response_format)

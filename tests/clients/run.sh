@@ -26,7 +26,8 @@ done
 if command -v npm >/dev/null; then
   mkdir -p "$folder/node"
   cp "$here/package.json" "$here/say.mjs" "$folder/node"
-  [ -e "$folder/node/node_modules/openai" ] || (cd "$folder/node" && npm install --silent --no-audit --no-fund >&2)
+  [ -e "$folder/node/node_modules/openai" ] ||
+    (cd "$folder/node" && npm install --silent --no-audit --no-fund >&2)
 fi
 
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
@@ -53,7 +54,7 @@ echo "  $("${post[@]}" -o "$folder/speech.mp3" -w "$figures")"
 echo "  a key is not needed, a voice is: $("${post[@]/alloy/nobody}" | head -c 76)…"
 if command -v ffplay >/dev/null; then
   echo "$(ffplay -version | head -n 1 | cut -d' ' -f1-3), from curl, to a sound card that is none:"
-  "${post[@]}" | SDL_AUDIODRIVER=dummy say ffplay -v info -nostats -nodisp -autoexit -i - 2>"$folder/ffplay.log"
+  "${post[@]}" | SDL_AUDIODRIVER=dummy ffplay -nostats -nodisp -autoexit -i - 2>"$folder/ffplay.log"
   echo "  $(grep -ao 'Audio: .*' "$folder/ffplay.log"); played to its end"
 fi
 say "$python" "$here/play.py" "$url"

@@ -54,7 +54,7 @@ echo "  $("${post[@]}" -o "$folder/speech.mp3" -w "$figures")"
 echo "  a key is not needed, a voice is: $("${post[@]/alloy/nobody}" | head -c 76)…"
 if command -v ffplay >/dev/null; then
   echo "$(ffplay -version | head -n 1 | cut -d' ' -f1-3), from curl, to a sound card that is none:"
-  "${post[@]}" | SDL_AUDIODRIVER=dummy ffplay -nodisp -autoexit -i - 2>"$folder/ffplay.log"
+  "${post[@]}" | SDL_AUDIODRIVER=dummy ffplay -nodisp -autoexit -i - >"$folder/ffplay.log" 2>&1
   echo "  $(grep -aom1 'Audio: [^,]*, [0-9]* Hz' "$folder/ffplay.log"); played to its end"
 fi
 say "$python" "$here/play.py" "$url"

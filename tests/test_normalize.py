@@ -75,7 +75,7 @@ ENGLISH = {
     "# Title\n\nText": "Title.\n\nText",
     "- one\n- two!\n* three": "one.\ntwo!\nthree.",
     "- [ ] todo\n- [x] done": "todo.\ndone.",
-    "1. First\n2) Second": "one. First.\ntwo. Second.",
+    "1. First\n2) Second": "One. First.\nTwo. Second.",
     "> quoted\n> more": "quoted\nmore",
     "a\n\n---\n\n***\n\nb": "a\n\nb",
     "| a | b |\n|---|:-:|\n| 1 | 2 |": "a, b\n\none, two",
@@ -199,6 +199,29 @@ TABLES = {
     [(language, *row) for language, table in TABLES.items() for row in table.items()],
 )
 def test_how_it_is_read(language: str, text: str, expected: str) -> None:
+    assert normalize(text, language).text == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("english", "3 cats came.", "Three cats came."),
+        ("english", "3 cats came", "three cats came"),  # part of a sentence, perhaps
+        ("english", "Who? 2 of us! $5 each.", "Who? Two of us! Five dollars each."),
+        ("english", '"5 more," she said. (2 left.)', '"Five more," she said. (Two left.)'),
+        ("english", "One line\n7 is next.", "One line\nSeven is next."),
+        ("english", "small letters stay. so they do.", "small letters stay. so they do."),
+        ("english", "It is 3. It was 4.", "It is three. It was four."),
+        ("german", "3 Katzen kamen.", "Drei Katzen kamen."),
+        ("german", "3. Mai 2024.", "Dritter Mai zweitausendvierundzwanzig."),
+        ("spanish", "¿21 libros?", "¿Veintiún libros?"),
+        ("french", "80 personnes!", "Quatre-vingts personnes!"),
+        ("dutch", "25% is veel.", "Vijfentwintig procent is veel."),
+    ],
+)
+def test_a_number_that_begins_a_sentence_has_a_capital(
+    language: str, text: str, expected: str
+) -> None:
     assert normalize(text, language).text == expected
 
 

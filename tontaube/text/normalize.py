@@ -42,6 +42,9 @@ _POINT = re.compile(r"(?<=\d)\.(?=\d)|(?<=[a-z])\.(?=[a-z])")
 _COMPARED = re.compile(r"(?<=[\w)]) ?([<>]) ?(?=\w)")
 _ARROW = re.compile(r" ?(?:[-=]+>|→) ?")
 _DASH = re.compile(r" ?— ?| -{1,3} | ?-{2,} ?")
+_SENTENCE = re.compile(
+    rf"(?:\A|(?<=[.!?] )|(?<=\n))[\"'(¿¡]?([a-zà-ÿ])(?=[{LETTERS} ,;:'()\"-]*[.!?])"
+)
 _FREE_HYPHEN = re.compile(r"(?<!\w)-+|-+(?!\w)")
 
 _TIDY = (
@@ -91,6 +94,7 @@ class Reader:
         source = plain(Traced.of(text), self._signs)
         for rules in (self._words, self._measures, self._counts, self._leftovers):
             source = rules(source)
+        source = source.sub(_SENTENCE, lambda match: _capital(match, source, text))
         return source if _LETTER.search(source.text) else source[:0]
 
     def _words(self, source: Traced) -> Traced:
@@ -188,6 +192,12 @@ def _stopped(match: re.Match[str], words: str) -> str:
     following = match.string[match.end() : match.end() + 3].lstrip(" \"')")
     last = match.end() == len(match.string) or following[:1] == "\n"
     return f"{words}." if last or following[:1].isupper() else words
+
+
+def _capital(match: re.Match[str], source: Traced, original: str) -> str:
+    """The first letter of a sentence as a capital, where it was no letter: "3 cats came."."""
+    was = original[source.starts[match.start(1)]]
+    return match[0] if was.isalpha() else match[0].upper()
 
 
 def _arabic(match: re.Match[str]) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import ValidationError
 
+from api.answers import BatchAnswers
 from api.delivery import Collected, log_unforeseen
 from api.disconnects import until_disconnected
-from api.documentation import BATCH_RESPONSES
+from api.documentation import errors_of_body
 from api.errors import problem, validation_problem
 from api.schemas import BatchBody, SpeechBody
 from api.service import Job, Service, speak
@@ -24,8 +25,15 @@ def router(service: Service) -> APIRouter:
     """The batch route."""
     routes = APIRouter(prefix="/v1/audio/speech", tags=["speech"])
 
-    @routes.post("/batch", summary="Speak several texts", responses=BATCH_RESPONSES)
+    @routes.post(
+        "/batch",
+        summary="Speak several texts",
+        response_model=BatchAnswers,
+        response_model_exclude_unset=True,
+        responses=errors_of_body(503),
+    )
     async def create_batch(request: Request, body: BatchBody) -> dict[str, Any]:
+        """At most 32, each with settings and errors of its own, answered when all are done."""
         items = body.bodies()
         service.require_ready()
         characters = sum(len(text) for item in items if isinstance(text := item.get("input"), str))

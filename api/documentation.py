@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
 
+from fastapi import Path
+from starlette.exceptions import HTTPException
+
+from api.answers import Error
 from api.encoders import FORMATS
+from api.errors import INTERNAL, Problem, VoiceNotFound, problem, validation_problem
+from tontaube.errors import Busy, GenerationFailed
 
 DESCRIPTION = """
 Point an OpenAI client's `base_url` at `/v1` of this server. Audio is 24 kHz mono.
@@ -45,66 +53,131 @@ failed, or a message was wrong (then nothing else changed) |
 Every error, of whatever kind, is `{"error": {"message", "type", "param", "code"}}`.
 """
 
-_ERROR_EXAMPLE = {
-    "error": {
-        "message": "speed: Input should be less than or equal to 4",
-        "type": "invalid_request_error",
-        "param": "speed",
-        "code": "invalid_value",
+_PROBLEMS: Mapping[int, tuple[str, Problem]] = MappingProxyType(
+    {
+        found.status: (meaning, found)
+        for meaning, found in (
+            (
+                "A value is missing or wrong; `param` names it.",
+                validation_problem(
+                    [
+                        {
+                            "type": "less_than_equal",
+                            "loc": ("body", "speed"),
+                            "msg": "Input should be less than or equal to 4",
+                        }
+                    ]
+                ),
+            ),
+            (
+                "No valid API key (where the server asks for one).",
+                problem(HTTPException(401, "give a valid API key: Authorization: Bearer <key>")),
+            ),
+            (
+                "There is no such model or voice.",
+                problem(VoiceNotFound("there is no voice with the id 'berta'")),
+            ),
+            (
+                "The body took too long to arrive.",
+                problem(HTTPException(408, "the body took too long to arrive")),
+            ),
+            (
+                "The body is too large.",
+                problem(HTTPException(413, "the body is larger than 2097152 bytes")),
+            ),
+            (
+                "The body is compressed.",
+                problem(HTTPException(415, "compressed bodies are not accepted")),
+            ),
+            (
+                "The model cannot do this; trying again would not help.",
+                problem(GenerationFailed("the model gave no audio for this text")),
+            ),
+            (
+                "Too many requests; see `Retry-After`.",
+                problem(HTTPException(429, "too many requests; try again later")),
+            ),
+            (
+                "No room at the moment, or the model is being loaded; see `Retry-After`.",
+                problem(Busy("all places are taken, try again later")),
+            ),
+        )
     }
-}
+)
 
-_ERROR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
-
-_MEANINGS = {
-    400: "A value is missing or wrong; `param` names it",
-    401: "No valid API key",
-    404: "There is no such model, voice or path",
-    408: "The body took too long to arrive",
-    413: "The body is too large",
-    422: "The model cannot do this; trying again would not help",
-    429: "Too many requests; see `Retry-After`",
-    503: "No room at the moment, or the model is being loaded; see `Retry-After`",
-}
-
-
-ANY_ERROR: dict[str, Any] = {
-    "description": "Any error",
-    "content": {"application/json": {"schema": _ERROR_SCHEMA, "example": _ERROR_EXAMPLE}},
-}
+_OF_EVERY_BODY = (400, 401, 408, 413, 415, 429)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that may fail with ``statuses``."""
-    return {status: ANY_ERROR | {"description": _MEANINGS[status]} for status in statuses}
+    return {status: _error(*_PROBLEMS[status]) for status in statuses}
+
+
+def errors_of_body(*more: int) -> dict[int | str, dict[str, Any]]:
+    """… of a route that takes a body."""
+    return errors(*sorted({*_OF_EVERY_BODY, *more}))
+
+
+def _error(meaning: str, example: Problem) -> dict[str, Any]:
+    content = {"application/json": {"example": {"error": example.body()}}}
+    headers = {}
+    if example.status in (429, 503):
+        text = "Seconds after which it is worth trying again."
+        headers["Retry-After"] = {"description": text, "schema": {"type": "integer"}}
+    return {"model": Error, "description": meaning, "content": content, "headers": headers}
+
+
+ANY_ERROR = _error("Any other error.", INTERNAL)
+
+
+def restore_nulls(document: dict[str, Any]) -> dict[str, Any]:
+    """FastAPI drops every null of a document, those of the error examples as well."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                for entry in response.get("content", {}).values():
+                    if isinstance(entry.get("example"), dict):  # of errors alone
+                        error = entry["example"]["error"]
+                        error |= {"param": error.get("param"), "code": error.get("code")}
+    return document
+
+
+TAGS = [
+    {"name": "speech", "description": "Text in, audio out."},
+    {"name": "voices", "description": "Who can speak; recordings that become voices."},
+    {"name": "models", "description": "The names this server answers to."},
+    {"name": "health", "description": "Is it alive, may it be used, how is it doing."},
+]
+
+VoiceId = Annotated[
+    str,
+    Path(
+        description="An id of `/v1/audio/voices`; names and aliases do not count.",
+        examples=["anna"],
+    ),
+]
 
 
 def _binary() -> dict[str, Any]:
-    return {"schema": {"type": "string", "format": "binary"}}
+    return {"schema": {"type": "string", "format": "binary", "description": "An audio file."}}
 
 
 SPEECH_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The audio, streamed while it is being spoken (or events, for `sse`).",
+        "headers": {
+            name: {"description": text, "schema": {"type": kind}}
+            for name, kind, text in (
+                ("x-request-id", "string", "The request's own, if it has one that is safe."),
+                ("x-sample-rate", "integer", "In hertz."),
+                ("x-audio-duration", "number", "Seconds of audio; of whole files only."),
+                ("x-rtf", "number", "Seconds of work per second; of whole files only."),
+            )
+        },
         "content": {
             **{audio_format.media_type: _binary() for audio_format in FORMATS.values()},
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": {"type": "string", "description": "Server-sent events."},
                 "example": 'data: {"type": "speech.audio.delta", "audio": "…", '
                 '"segment": {"index": 0, "start": 0, "end": 12}, "start": 0.0, "end": 1.2}\n\n'
                 'data: {"type": "speech.audio.done", "usage": '
@@ -112,7 +185,25 @@ SPEECH_RESPONSES: dict[int | str, dict[str, Any]] = {
             },
         },
     },
-    **errors(400, 401, 404, 408, 413, 422, 429, 503),
+    **errors_of_body(404, 422, 503),
+}
+
+METRICS_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The text exposition format.",
+        "content": {
+            "text/plain": {
+                "schema": {"type": "string", "description": "One metric a line."},
+                "example": "tontaube_ready 1.0\ntontaube_queue_depth 0.0\n",
+            }
+        },
+    },
+    **errors(401),
+}
+
+PREVIEW_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The recording.", "content": {"audio/wav": _binary()}},
+    **errors(401, 404),
 }
 
 UPLOAD_BODY: dict[str, Any] = {
@@ -123,7 +214,12 @@ UPLOAD_BODY: dict[str, Any] = {
                 "type": "object",
                 "required": ["name", "audio_sample", "consent"],
                 "properties": {
-                    "name": {"type": "string", "maxLength": 64, "example": "Anna"},
+                    "name": {
+                        "type": "string",
+                        "maxLength": 64,
+                        "description": "For people; the id is made of it",
+                        "examples": ["Anna"],
+                    },
                     "audio_sample": {
                         "type": "string",
                         "format": "binary",
@@ -132,18 +228,18 @@ UPLOAD_BODY: dict[str, Any] = {
                     "language": {
                         "type": "string",
                         "description": "Omitted: the default voice's",
-                        "example": "english",
+                        "examples": ["english"],
                     },
                     "style": {
                         "type": "string",
                         "description": "Omitted: the default voice's",
-                        "example": "conversational",
+                        "examples": ["conversational"],
                     },
                     "consent": {
                         "type": "string",
                         "maxLength": 2000,
                         "description": "How the speaker agreed; kept with the voice",
-                        "example": "I am the speaker and agree to the use of my voice.",
+                        "examples": ["I am the speaker and agree to the use of my voice."],
                     },
                 },
             }
@@ -151,32 +247,21 @@ UPLOAD_BODY: dict[str, Any] = {
     },
 }
 
-BATCH_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "For every item, in order, a file or an error.",
-        "content": {
-            "application/json": {
-                "example": {
-                    "object": "list",
-                    "data": [
-                        {
-                            "index": 0,
-                            "audio": "UklGR…",
-                            "response_format": "wav",
-                            "voice": "anna",
-                            "duration": 1.28,
-                            "sample_rate": 24000,
-                            "usage": {
-                                "input_tokens": 12,
-                                "output_tokens": 64,
-                                "total_tokens": 76,
-                            },
-                        },
-                        {"index": 1, **_ERROR_EXAMPLE},
-                    ],
-                }
+CHECK_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["audio_sample"],
+                "properties": {
+                    "audio_sample": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "1 to 60 seconds of one speaker, in any common file format",
+                    },
+                },
             }
-        },
+        }
     },
-    **errors(400, 401, 408, 413, 429, 503),
 }

@@ -35,7 +35,7 @@ class VoiceReference(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
-    id: str = Field(min_length=1, max_length=200)
+    id: str = Field(min_length=1, max_length=200, description="Its id.")
 
 
 class Speaking(Body):
@@ -60,15 +60,21 @@ class Speaking(Body):
     )
     style: str | None = Field(None, max_length=40, description="Omitted: the voice's.")
     speed: Number = Field(1.0, ge=0.25, le=4.0, description="Tempo, at the same pitch.")
-    temperature: Number | None = Field(None, ge=0, le=2)
-    top_p: Number | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=0, le=100_000, description="0: all")
-    acoustic_temperature: Number | None = Field(None, ge=0, le=2)
+    temperature: Number | None = Field(
+        None, ge=0, le=2, description="Of the semantic stage; 0: always the likeliest."
+    )
+    top_p: Number | None = Field(None, gt=0, le=1, description="Of the semantic stage.")
+    top_k: int | None = Field(None, ge=0, le=100_000, description="Of the semantic stage; 0: all.")
+    acoustic_temperature: Number | None = Field(
+        None, ge=0, le=2, description="Of the acoustic stages."
+    )
     seed: int | None = Field(None, ge=0, lt=2**63, description="Makes the answer repeatable.")
     initial_seconds: Number | None = Field(
         None, ge=0.4, le=6.0, description="Length of the first piece that is emitted."
     )
-    normalize: bool = True
+    normalize: bool = Field(
+        True, description="Whether numbers, dates, signs and markup are put into words."
+    )
 
     def request(self, text: str, styles: Sequence[str]) -> SpeechRequest:
         """The domain's request; ``styles`` are those that ``instructions`` may choose from."""
@@ -118,7 +124,9 @@ class SpeechBody(Speaking):
     response_format: Literal["mp3", "opus", "ogg", "aac", "flac", "wav", "pcm"] = Field(
         "mp3", description="`pcm` is 24 kHz signed 16-bit little-endian mono; `ogg` is `opus`."
     )
-    stream_format: Literal["audio", "sse"] = "audio"
+    stream_format: Literal["audio", "sse"] = Field(
+        "audio", description="`sse`: events with audio in base64, its place in the text, and usage."
+    )
     stream: bool = Field(
         True, description="false: the whole file at once, with true sizes in its header."
     )

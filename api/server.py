@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 import tontaube
 from api import batch, errors, health, speech, voices, websocket
-from api.documentation import ANY_ERROR, DESCRIPTION
+from api.documentation import ANY_ERROR, DESCRIPTION, TAGS, restore_nulls
 from api.engine_metrics import EngineCollector
 from api.limits import Gate, Limits
 from api.metrics import Metrics
@@ -20,6 +21,13 @@ from api.service import Service
 from tontaube.config import Settings
 
 _EXPOSED = ["x-request-id", "x-sample-rate", "x-audio-duration", "x-rtf", "retry-after"]
+
+
+class Application(FastAPI):
+    """FastAPI, with a document whose examples are whole."""
+
+    def openapi(self) -> dict[str, Any]:
+        return restore_nulls(super().openapi())
 
 
 def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None = None) -> FastAPI:
@@ -35,11 +43,12 @@ def create_app(engine: SpeechEngine, settings: Settings, limits: Limits | None =
         max_characters=settings.max_characters,
         log_text=settings.log_text,
     )
-    app = FastAPI(
+    app = Application(
         title="Tontaube",
         version=getattr(tontaube, "__version__", "0"),
         summary="Streaming text-to-speech with OpenAI's speech API",
         description=DESCRIPTION,
+        openapi_tags=TAGS,
         responses={"default": ANY_ERROR},
     )
     errors.install(app)

@@ -29,6 +29,9 @@ def router(service: Service) -> APIRouter:
         responses=SPEECH_RESPONSES,
     )
     async def create_speech(body: SpeechBody) -> Response:
+        """OpenAI's `audio.speech.create`. Without a `response_format` the answer is an MP3; errors
+        come before the first byte where they can be known, later ones cut the connection (or are an
+        event, for `sse`)."""
         return SpeechResponse(service, service.checked(body, body.input), body)
 
     return routes

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
+from api.answers import DeletedVoice, NewVoice, VoiceCard, VoiceCards
 from api.disconnects import until_disconnected
-from api.documentation import UPLOAD_BODY, errors
+from api.documentation import PREVIEW_RESPONSES, UPLOAD_BODY, VoiceId, errors, errors_of_body
 from api.errors import VoiceNotFound
 from api.service import Service
 from tontaube.errors import InvalidRequest, UnknownVoice
@@ -35,29 +36,33 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1/audio/voices", tags=["voices"])
     library = service.engine.voices
 
-    @routes.get("", summary="List the voices")
-    async def list_voices() -> dict[str, Any]:
-        return {"voices": [describe(voice) for voice in library.list()]}
+    @routes.get("", summary="List the voices", responses=errors(401))
+    async def list_voices() -> VoiceCards:
+        """The bundle's own and the uploaded ones. OpenAI's names are aliases of the former."""
+        return VoiceCards(voices=[describe(voice) for voice in library.list()])
 
     @routes.post(
         "",
         summary="Make a voice of a recording",
         openapi_extra={"requestBody": UPLOAD_BODY},
-        responses=errors(400, 401, 408, 413, 422, 429, 503),
+        responses=errors_of_body(422, 503),
     )
-    async def add_voice(request: Request) -> dict[str, Any]:
+    async def add_voice(request: Request) -> NewVoice:
+        """Any file format, rate and number of channels; silence and noise are refused. The voice
+        survives restarts."""
         upload = await _read_upload(request, service.limits.reference_bytes)
         service.require_ready()
         voice = await until_disconnected(request.receive, library.add(**upload))
-        return describe(voice) | {"object": "audio.voice"}
+        return NewVoice(object="audio.voice", **describe(voice).model_dump())
 
     @routes.get(
         "/{voice_id}/preview",
         summary="A recording of the voice",
         response_class=FileResponse,
-        responses=errors(401, 404),
+        responses=PREVIEW_RESPONSES,
     )
-    async def preview(voice_id: str) -> FileResponse:
+    async def preview(voice_id: VoiceId) -> FileResponse:
+        """What `preview_url` of the list of voices leads to."""
         path = _known(service, voice_id).preview
         if path is None or not Path(path).is_file():  # noqa: ASYNC240 - one stat of a local file
             raise VoiceNotFound(f"the voice {voice_id[:80]!r} has no preview")
@@ -67,23 +72,24 @@ def router(service: Service) -> APIRouter:
     @routes.delete(
         "/{voice_id}", summary="Delete an uploaded voice", responses=errors(400, 401, 404)
     )
-    async def delete_voice(voice_id: str) -> dict[str, Any]:
+    async def delete_voice(voice_id: VoiceId) -> DeletedVoice:
+        """Its recording, its codes and the note of consent are removed. The bundle's stay (400)."""
         library.delete(_known(service, voice_id).id)
-        return {"id": voice_id, "deleted": True, "object": "audio.voice.deleted"}
+        return DeletedVoice(id=voice_id, deleted=True, object="audio.voice.deleted")
 
     return routes
 
 
-def describe(voice: Voice) -> dict[str, Any]:
+def describe(voice: Voice) -> VoiceCard:
     """A voice as clients list it."""
     preview = f"/v1/audio/voices/{voice.id}/preview" if voice.preview else None
-    return {
-        "id": voice.id,
-        "name": voice.name,
-        "language": voice.language,
-        "style": voice.style,
-        "preview_url": preview,
-    }
+    return VoiceCard(
+        id=voice.id,
+        name=voice.name,
+        language=voice.language,
+        style=voice.style,
+        preview_url=preview,
+    )
 
 
 def _known(service: Service, voice_id: str) -> Voice:

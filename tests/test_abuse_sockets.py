@@ -8,8 +8,6 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -19,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from api.limits import Limits
 from tests.api_fakes import SPEECH, Behaviour, FakeEngine, freed, serving, until
+from tests.lines import line
 
 GET = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -29,19 +28,6 @@ UPLOAD = (
 FILE = b'--x\r\nContent-Disposition: form-data; name="audio_sample"; filename="a"\r\n\r\n'
 BODY = json.dumps(SPEECH).encode()
 HASTY = Limits(head_timeout=0.15, body_timeout=0.15, upload_timeout=0.15)
-
-
-@asynccontextmanager
-async def line(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A bare connection; a server that never answers fails the test after a while."""
-    host, port = url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    try:
-        async with asyncio.timeout(20):
-            yield reader, writer
-    finally:
-        writer.close()
-        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
 async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:

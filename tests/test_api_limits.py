@@ -12,7 +12,7 @@ import pytest
 from api.hints import style_from
 from api.limits import Limits, RateLimiter
 from api.metrics import Metrics
-from tests.api_fakes import SPEECH, FakeEngine, app_of, client_of, serving
+from tests.api_fakes import SPEECH, FakeEngine, client_of, serving
 
 
 @pytest.mark.parametrize(
@@ -243,18 +243,6 @@ async def test_batch() -> None:
         long = {"model": "tts-1", "items": [{"input": "a" * 30_000}] * 2}
         assert (await client.post("/v1/audio/speech/batch", json=long)).status_code == 400
     assert engine.open == 0
-
-
-async def test_openapi_is_complete() -> None:
-    document = app_of(FakeEngine()).openapi()
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            assert operation["summary"], (path, method)
-            if path.startswith("/v1") and method != "get":
-                assert {"400", "401"} <= set(operation["responses"])
-    schemas = document["components"]["schemas"]
-    assert schemas["SpeechBody"]["examples"] and schemas["BatchBody"]["examples"]
-    assert "HTTPValidationError" not in schemas
 
 
 @pytest.mark.parametrize(

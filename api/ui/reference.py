@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import UploadFile
 
 from api.disconnects import until_disconnected
-from api.documentation import errors
+from api.documentation import CHECK_BODY, errors_of_body
 from api.service import Service
+from api.ui.answers import Recording
 from tontaube.errors import InvalidRequest
 from tontaube.types import Samples
 
@@ -31,9 +32,13 @@ def router(service: Service) -> APIRouter:
     @routes.post(
         "/check",
         summary="See what would be used of a recording",
-        responses=errors(400, 401, 408, 413, 429),
+        openapi_extra={"requestBody": CHECK_BODY},
+        response_model=Recording,
+        responses=errors_of_body(),
     )
     async def check(request: Request) -> dict[str, Any]:
+        """Its length, loudness and outline, and what might make a poor voice of it; nothing is
+        kept."""
         async with request.form(max_files=1, max_fields=4) as form:
             recording = form.get("audio_sample")
             if not isinstance(recording, UploadFile):

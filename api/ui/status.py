@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from api.documentation import errors
 from api.ports import ModuleStatus
 from api.service import Service
+from api.ui.answers import Choices, ServerStatus
 from api.voices import describe
 
 
@@ -17,13 +18,32 @@ def router(service: Service) -> APIRouter:
     """Two routes: what can be asked for, and how it is going."""
     routes = APIRouter(prefix="/v1", tags=["health"])
 
-    @routes.get("/status", summary="How the server is doing", responses=errors(401))
-    async def status(request: str | None = None) -> dict[str, Any]:
-        """``request``: the x-request-id of a speech request whose place in line is wanted."""
+    @routes.get(
+        "/status",
+        summary="How the server is doing",
+        response_model=ServerStatus,
+        responses=errors(401),
+    )
+    async def status(
+        request: Annotated[
+            str | None,
+            Query(
+                description="The `x-request-id` of a speech request whose place in line is wanted.",
+                examples=["req_1"],
+            ),
+        ] = None,
+    ) -> dict[str, Any]:
+        """The engine, its queue, its modules and the streams that ended last."""
         return snapshot(service) | {"position": _position(service, request)}
 
-    @routes.get("/choices", summary="What can be asked for", responses=errors(401))
+    @routes.get(
+        "/choices",
+        summary="What can be asked for",
+        response_model=Choices,
+        responses=errors(401),
+    )
     async def choices() -> dict[str, Any]:
+        """Voices, languages and styles of the loaded model, its defaults, and the limits."""
         return catalogue(service)
 
     return routes

@@ -7,6 +7,8 @@ import contextlib
 import logging
 import signal
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -42,8 +44,22 @@ async def serve(settings: Settings) -> None:
         log.info("stopped")
 
 
-def main() -> None:
-    """The command ``python app.py``."""
+def help_text() -> str:
+    """Every setting, its default and what it means."""
+    lines = ["All options are environment variables:", ""]
+    for name, field in Settings.model_fields.items():
+        text = f"  TONTAUBE_{name.upper()}={field.default}"
+        lines.append(f"{text}  # {field.description}" if field.description else text)
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command ``python app.py``; it takes no arguments, but knows ``--help``."""
+    ArgumentParser(
+        description="Tontaube: speak over HTTP.",
+        epilog=help_text(),
+        formatter_class=RawDescriptionHelpFormatter,
+    ).parse_args(arguments)
     try:
         settings = Settings()
         logging.basicConfig(

@@ -50,7 +50,18 @@ failed, or a message was wrong (then nothing else changed) |
 
 ## Errors
 
-Every error, of whatever kind, is `{"error": {"message", "type", "param", "code"}}`.
+Every error, of whatever kind, is `{"error": {"message", "type", "param", "code"}}`. Codes:
+
+| status | `code` |
+|---|---|
+| 400 | `invalid_value` (`param` names it), `missing_required_parameter`, `voice_not_found`, \
+`invalid_json`, `invalid_request` |
+| 401, 403 | `invalid_api_key`; `origin_not_allowed`: a socket opened by a foreign page |
+| 404, 405 | `model_not_found`, `voice_not_found`, `not_found`; `method_not_allowed` |
+| 408, 413, 415, 431 | `request_timeout`, `request_too_large`, `unsupported_encoding` |
+| 422 | `generation_failed`: trying again would not help |
+| 429, 503 | `rate_limit_exceeded`; `server_busy`, `deadline_exceeded`, `unavailable` |
+| 500 | `internal_error` |
 """
 
 _PROBLEMS: Mapping[int, tuple[str, Problem]] = MappingProxyType(

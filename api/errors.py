@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -31,6 +32,19 @@ _PARAMS = {
     "text": "input",
     "audio": "audio_sample",
 }  # where the wire's word differs from the domain's
+
+HTTP_CODES: Mapping[int, str] = MappingProxyType(
+    {
+        401: "invalid_api_key",
+        403: "origin_not_allowed",
+        404: "not_found",
+        405: "method_not_allowed",
+        408: "request_timeout",
+        413: "request_too_large",
+        415: "unsupported_encoding",
+        429: "rate_limit_exceeded",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +145,12 @@ def validation_problem(errors: Sequence[Mapping[str, Any]], skip: int = 1) -> Pr
 
 
 def _http_problem(error: HTTPException) -> Problem:
-    codes = {
-        401: "invalid_api_key",
-        404: "not_found",
-        405: "method_not_allowed",
-        408: "request_timeout",
-        413: "request_too_large",
-        415: "unsupported_encoding",
-        429: "rate_limit_exceeded",
-    }
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     return Problem(
         error.status_code,
         str(error.detail),
         kinds.get(error.status_code, "invalid_request_error"),
-        code=codes.get(error.status_code),
+        code=HTTP_CODES.get(error.status_code),
         headers=error.headers or {},
     )
 

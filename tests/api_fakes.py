@@ -199,7 +199,7 @@ def tone(
     """Samples ``begin`` to ``end`` of a tone whose length and pitch tell the text."""
     length = tone_length(text, seconds_per_character)
     time = np.arange(begin, length if end is None else min(end, length)) / RATE
-    pitch = 200 + sum(text.encode()[:1_000]) % 200
+    pitch = 200 + sum(text.encode("utf-8", "surrogatepass")[:1_000]) % 200
     return (0.3 * np.sin(2 * np.pi * pitch * time)).astype(np.float32)
 
 
@@ -290,6 +290,6 @@ async def freed(engine: FakeEngine) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Look again and again; there is nothing to be notified by."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

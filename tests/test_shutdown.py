@@ -19,7 +19,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from app import main
 from tests.tiny import write_tiny_bundle
+from tontaube.config import Settings
 
 ROOT = Path(__file__).parents[1]
 LONG = "On and on it goes. " * 2_000  # with readers that are slow it cannot be over by itself
@@ -135,6 +137,17 @@ def test_sigint_while_warming_up(bundle: Path, tmp_path: Path) -> None:
         _, log = process.communicate(timeout=HANGS)
     assert process.returncode == 0, log
     assert log.rstrip().endswith("stopped") and "Traceback" not in log, log
+
+
+def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(f"TONTAUBE_{name.upper()}=" in shown for name in Settings.model_fields)
+    with pytest.raises(SystemExit) as ended:
+        main(["--port", "1"])  # not silently ignored
+    assert ended.value.code == 2
 
 
 def test_a_port_that_is_taken_is_an_error_in_words(bundle: Path, tmp_path: Path) -> None:

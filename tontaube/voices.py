@@ -99,9 +99,13 @@ class VoiceLibrary:
         for folder in sorted(self._store.folder.iterdir()):
             if not _SAFE_ID.fullmatch(folder.name):
                 continue  # an upload that was interrupted
+            if any(path.is_symlink() for path in (folder, *folder.glob("*"))):
+                continue  # we make none, and what they lead to is not ours to show
             try:
                 record = _Record.model_validate_json((folder / "voice.json").read_bytes())
             except (OSError, ValidationError):
+                continue
+            if record.id != folder.name:
                 continue
             if record.codec != self._codec:  # another model's codes: make ours
                 samples = self._read((folder / "reference.wav").read_bytes())

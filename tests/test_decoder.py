@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tontaube.codec.base import Window
+from tontaube.codec.base import Request, Window
 from tontaube.codec.decoder import Join, StreamDecoder, decode
 from tontaube.types import Codes, Samples
 
@@ -38,9 +39,10 @@ class FakeCodec:
     def initial_state(self) -> Any:
         return torch.zeros((), dtype=torch.float64) if self.phase else None
 
-    def decode_window(
-        self, codes: torch.Tensor, window: Window, state: Any
-    ) -> tuple[torch.Tensor, Any]:
+    def decode_windows(self, requests: Sequence[Request[Any]]) -> list[tuple[torch.Tensor, Any]]:
+        return [self._decode(r.codes, r.window, r.state) for r in requests]
+
+    def _decode(self, codes: torch.Tensor, window: Window, state: Any) -> tuple[torch.Tensor, Any]:
         self.lengths.append(codes.shape[1])
         level = codes.double().sum(0) / 100
         size = 1 + self.left_context + self.right_context
@@ -89,7 +91,8 @@ def streamed(stream: StreamDecoder, codes: Codes, cuts: list[int]) -> Samples:
 def whole(codec: FakeCodec, codes: Codes) -> Samples:
     """One window over everything, with no streaming code involved."""
     window = Window(0, 0, codes.shape[1], final=True)
-    samples, _ = codec.decode_window(torch.from_numpy(codes), window, codec.initial_state())
+    request = Request(torch.from_numpy(codes), window, codec.initial_state())
+    [(samples, _)] = codec.decode_windows([request])
     return samples.numpy()
 
 

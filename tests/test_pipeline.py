@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from hypothesis import strategies as st
 from tests import fakes
 from tontaube.errors import GenerationFailed
 from tontaube.pipeline import Delivery, Speech, in_order
+from tontaube.stages.ports import Decoder
 from tontaube.text.segments import split
 from tontaube.types import AudioChunk, Codes, Samples, StageJob
 
-T = TypeVar("T")
 TEXT = "One two three four, five six seven. Eight nine ten eleven twelve! Thirteen, fourteen it is."
 
 
@@ -65,10 +64,10 @@ class Direct:
         self.runs.append(Run(module, job, at))
         return self.runs[-1]
 
-    async def call(self, function: Callable[[], T], at: float) -> T:
+    async def decode(self, decoder: Decoder, codes: Codes | None, at: float) -> Samples:
         for _ in range(self.hiccups):
             await asyncio.sleep(0)
-        return function()
+        return decoder.finish() if codes is None else decoder.push(codes)
 
     async def emit(self, chunk: AudioChunk) -> None:
         self.chunks.append(chunk)

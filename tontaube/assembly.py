@@ -19,7 +19,7 @@ from tontaube.bundle import Bundle
 from tontaube.codec.base import CodecNetwork
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.dac_codec import DacCodec, DacConfig
-from tontaube.codec.decoder import Join, StreamDecoder
+from tontaube.codec.decoder import Join, StreamDecoder, decode_together
 from tontaube.codec.reference import read_reference
 from tontaube.codec.spectral_codec import SpectralCodec
 from tontaube.codec.tensors import load_tensors
@@ -29,8 +29,9 @@ from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
 from tontaube.hub import Hub
 from tontaube.numerics import int8_weights, stage_device, stage_dtype
-from tontaube.pipeline import Decoder
+from tontaube.scheduling.lanes import DecodeTogether, one_by_one
 from tontaube.sources import open_bundle
+from tontaube.stages.ports import Decoder
 from tontaube.stages.reading import Grammar
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.types import STREAMS, Codes, Samples
@@ -49,6 +50,7 @@ class Machinery:
     encode: Callable[[Samples], Codes]
     new_decoder: Callable[[], Decoder]
     read_reference: Callable[[bytes], Samples]
+    decode: DecodeTogether = one_by_one
 
     def close(self) -> None:
         """Give back what stages hold outside Python's memory."""
@@ -72,6 +74,7 @@ def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machin
         stages=_open_stages(bundle, settings, kind, device),
         encode=functools.partial(_encode, network),
         new_decoder=lambda: StreamDecoder(network, join),
+        decode=_decode,
         read_reference=functools.partial(
             read_reference, sample_rate=bundle.description.sample_rate
         ),
@@ -162,6 +165,12 @@ def open_codec(bundle: Bundle, device: torch.device) -> tuple[CodecNetwork, Join
         raise BundleError("join: vibevoice needs the path of its tokenizer")
     withheld = bundle.description.streaming.withheld_frames
     return network, Join(VibeVoice.load(bundle.path(join.path), device=device), withheld)
+
+
+def _decode(works: Sequence[tuple[Decoder, Codes | None]]) -> list[Samples]:
+    """Streams of the codec together; a decoder of another kind makes all of them go alone."""
+    streams = [(d, codes) for d, codes in works if isinstance(d, StreamDecoder)]
+    return decode_together(streams) if len(streams) == len(works) else one_by_one(works)
 
 
 def _encode(network: CodecNetwork, samples: Samples) -> Codes:

@@ -10,31 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from tontaube.audio.chunks import Chunker
 from tontaube.errors import GenerationFailed
 from tontaube.stages.acoustic import refine
-from tontaube.stages.ports import Models
+from tontaube.stages.ports import Decoder, Models
 from tontaube.stages.quality import FRAMES_PER_SECOND, expected_frames
 from tontaube.stages.reading import Reading
 from tontaube.stages.semantic import Piece, Ramp, Texts, Writer
-from tontaube.types import STREAMS, Codes, Continuation, Samples, Segment
+from tontaube.types import STREAMS, Codes, Continuation, Segment
 
 _WRITTEN_AHEAD = 4  # pieces that CB0 may be ahead of CB1
 _REFINED_AHEAD = 2  # pieces in refinement beside the one that is voiced next
-
-
-class Decoder(Protocol):
-    """Codes of one stream → samples, as ``codec.decoder.StreamDecoder``."""
-
-    def push(self, codes: Codes) -> Samples:
-        """The next codes [4, n]; the samples that are certain by now."""
-
-    def finish(self) -> Samples:
-        """The rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +127,7 @@ class Speech:
         if self._delivery.trailing_silence:
             await self._decode(self._silence(), models, self._seconds(self.frames))
         assert self._decoder is not None
-        samples = await models.call(self._decoder.finish, self._seconds(self.frames))
+        samples = await models.decode(self._decoder, None, self._seconds(self.frames))
         for chunk in [*self._chunker.push(samples), *self._chunker.finish()]:
             await models.emit(chunk)
 
@@ -147,7 +136,7 @@ class Speech:
             return
         self.frames += codes.shape[1]
         decoder = self._decoder = self._decoder or self._new_decoder()
-        samples = await models.call(lambda: decoder.push(codes), at)
+        samples = await models.decode(decoder, codes, at)
         for chunk in self._chunker.push(samples):
             await models.emit(chunk)
 

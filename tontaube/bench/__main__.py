@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tontaube.errors import TontaubeError
+
+if TYPE_CHECKING:
+    from tontaube.config import Settings
 
 
 def _voice(args: argparse.Namespace) -> None:
@@ -28,6 +32,35 @@ def _startup(args: argparse.Namespace) -> None:
     from tontaube.bench import startup
 
     startup.run(args.model)
+
+
+def _speed(args: argparse.Namespace) -> None:
+    from tontaube.bench import speed
+
+    speed.run(_on_one_thread(args.model), args.listeners, args.rounds)
+
+
+def _length(args: argparse.Namespace) -> None:
+    from tontaube.bench import length
+
+    length.run(_on_one_thread(args.model), args.minutes, args.characters)
+
+
+def _steps(args: argparse.Namespace) -> None:
+    from tontaube.bench import steps
+
+    steps.run(_on_one_thread(args.model))
+
+
+def _on_one_thread(model: str | None) -> Settings:
+    """As one program among others, all requests new."""
+    import torch
+
+    from tontaube.config import Settings
+
+    torch.set_num_threads(1)
+    chosen = {"threads": 1, "adjust_streams": False, "ahead_seconds": 1e6, "phrase_cache_bytes": 0}
+    return Settings.model_validate(chosen | ({"model": model} if model else {}))
 
 
 def _load(args: argparse.Namespace) -> None:
@@ -104,6 +137,7 @@ def main() -> None:
     step = commands.add_parser("startup", help="from a cold process to the first audio")
     step.add_argument("--model", help="a bundle's folder")
     step.set_defaults(command=_startup)
+    _add_local(commands)
     _add_load(commands.add_parser("load", help="listeners of any server, by arrival rate"))
     _add_sim(commands.add_parser("sim", help="policies of the scheduler in virtual time"))
     _add_gpu(commands.add_parser("gpu", help="the released sizes on a GPU, random weights"))
@@ -113,6 +147,27 @@ def main() -> None:
     except TontaubeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _add_local(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Figures of this machine and one bundle."""
+    step = commands.add_parser("speed", help="listeners at once: throughput and first audio")
+    step.add_argument("--listeners", type=_counts, default=(1, 2, 4, 8))
+    step.add_argument("--rounds", type=int, default=3)
+    step.set_defaults(command=_speed)
+    step.add_argument("--model", help="a bundle's folder")
+    step = commands.add_parser("steps", help="a stage's step beside its floor and transformers")
+    step.add_argument("--model", help="a bundle's folder")
+    step.set_defaults(command=_steps)
+    step = commands.add_parser("length", help="what minute 10 costs, and 40 000 characters")
+    step.add_argument("--model", help="a bundle's folder")
+    step.add_argument("--minutes", type=int, default=10)
+    step.add_argument("--characters", type=int, default=40_000, help="0: only the codec's time")
+    step.set_defaults(command=_length)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _numbers(text))
 
 
 def _add_load(step: argparse.ArgumentParser) -> None:

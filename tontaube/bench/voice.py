@@ -97,15 +97,15 @@ def through_codec(model: str, audio: dict[str, Samples], streams: int = 4) -> di
     import torch
 
     from tontaube.assembly import open_codec
-    from tontaube.codec.base import Window
+    from tontaube.codec.base import Request, Window
     from tontaube.sources import open_bundle
 
     network, _ = open_codec(open_bundle(model), torch.device("cpu"))
     decoded = {}
     for text, samples in audio.items():
         codes = network.encode(samples)[:streams]
-        window = Window(0, 0, codes.shape[1], True)
-        decoded[text] = network.decode_window(codes, window, network.initial_state())[0].numpy()
+        whole = Request(codes, Window(0, 0, codes.shape[1], True), network.initial_state())
+        decoded[text] = network.decode_windows([whole])[0][0].numpy()
     return decoded
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
 from tontaube.types import Samples
+
+State = TypeVar("State")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,15 @@ class Window:
     keep_from: int
     keep_to: int
     final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[State]):
+    """Codes int64 [streams, frames] from ``window.start`` on, and the stream's state before it."""
+
+    codes: torch.Tensor
+    window: Window
+    state: State
 
 
 class CodecNetwork(Protocol):
@@ -37,8 +49,6 @@ class CodecNetwork(Protocol):
     def initial_state(self) -> Any:
         """The state of a stream before its first window (a value; None where there is none)."""
 
-    def decode_window(
-        self, codes: torch.Tensor, window: Window, state: Any
-    ) -> tuple[torch.Tensor, Any]:
-        """Codes int64 [streams, frames] from ``window.start`` on → float32 samples of the kept
-        frames, and the state for the window that keeps from ``keep_to`` on."""
+    def decode_windows(self, requests: Sequence[Request[Any]]) -> list[tuple[torch.Tensor, Any]]:
+        """Windows of several streams → for each the float32 samples of its kept frames, and the
+        state for the window that keeps from ``keep_to`` on. Company changes no result."""

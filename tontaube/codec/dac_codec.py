@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from tontaube.codec.base import Window
+from tontaube.codec.base import Request
 from tontaube.codec.dac import DacDecoder, DacEncoder, fold_weight_norm
 from tontaube.codec.dualcodec import AcousticParts, DualCodec, Semantic
 from tontaube.codec.layers import ResidualVectorQuantizer
@@ -126,9 +127,11 @@ class DacCodec:
         return None
 
     @torch.inference_mode()
-    def decode_window(self, codes: Tensor, window: Window, state: None) -> tuple[Tensor, None]:
-        """Codes int64 [streams, T] → kept samples float32 [n]; the last 4 of an utterance's 1920·T
-        do not exist."""
-        latents = self._network.latents(codes[None].to(self._device))
-        audio, state = self._decoder.decode_window(latents, window, state)
+    def decode_windows(self, requests: Sequence[Request[None]]) -> list[tuple[Tensor, None]]:
+        """See ``CodecNetwork``; the last 4 of an utterance's 1920·T samples do not exist."""
+        return [self._decode(request) for request in requests]
+
+    def _decode(self, request: Request[None]) -> tuple[Tensor, None]:
+        latents = self._network.latents(request.codes[None].to(self._device))
+        audio, state = self._decoder.decode_window(latents, request.window, request.state)
         return audio[0].float(), state

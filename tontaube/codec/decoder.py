@@ -8,13 +8,14 @@ length of the stream. It knows a ``CodecNetwork`` and, for the report's join (se
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from tontaube.codec.base import CodecNetwork, Window
+from tontaube.codec.base import CodecNetwork, Request, Window
 from tontaube.types import Codes, Samples
 
 
@@ -69,6 +70,7 @@ class StreamDecoder:
         self._kept = 0  # frames decoded and kept so far
         self._tail: torch.Tensor | None = None  # the last window's guess at what follows it
         self._finished = False
+        self._asked: Window | None = None
         if self._withheld < network.right_context and self._state is not None:
             # A cross-fade decodes frames twice; a state that moves on does not allow that.
             raise ValueError(
@@ -93,30 +95,59 @@ class StreamDecoder:
     def push(self, codes: Codes) -> Samples:
         """Codes int64 [streams, n], n >= 0, that follow those given before → the samples that are
         final by now (perhaps none)."""
+        [samples] = decode_together([(self, codes)])
+        return samples
+
+    def finish(self) -> Samples:
+        """The rest of the stream's samples; nothing may be pushed after it."""
+        [samples] = decode_together([(self, None)])
+        return samples
+
+    def accept(self, codes: Codes | None) -> None:
+        """Take codes to be decoded; None: the stream ends here. See ``decode_together``."""
         if self._finished:
             raise RuntimeError("the stream is finished")
+        if codes is None:
+            self._finished = True
+            return
         if codes.ndim != 2 or codes.shape[0] != self._network.streams:
             raise ValueError(f"codes must be [{self._network.streams}, n], got {codes.shape}")
         new = torch.from_numpy(np.ascontiguousarray(codes, dtype=np.int64))
         self._codes = torch.cat((self._codes, new), dim=1)
-        return self._decode_ready(final=False)
 
-    def finish(self) -> Samples:
-        """The rest of the stream's samples; nothing may be pushed after it."""
-        if self._finished:
-            raise RuntimeError("the stream is finished")
-        self._finished = True
-        return self._decode_ready(final=True)
+    def request(self) -> Request[Any] | None:
+        """The next window that can be decoded; ``take`` wants its result."""
+        window = self._next_window(self._finished)
+        if window is None:
+            return None
+        first, stop = window.start - self._start, window.keep_to - self._start
+        codes = self._codes[:, first : stop + self._network.right_context]
+        self._asked = window
+        beyond = window.start + codes.shape[1] - window.keep_to
+        if not window.final and beyond < self._network.right_context:
+            window = replace(window, keep_to=window.keep_to + beyond)  # what follows, as a guess
+        return Request(codes, window, self._state)
 
-    def _decode_ready(self, *, final: bool) -> Samples:
-        pieces: list[torch.Tensor] = []
-        while (window := self._next_window(final)) is not None:
-            samples = self._decode(window)
-            self._forget_before(window.keep_to - self._network.left_context)
-            pieces.append(samples if self._second is None else self._resynthesize(samples))
-        if not pieces:
-            return np.zeros(0, dtype=np.float32)
-        return np.ascontiguousarray(torch.cat(pieces).cpu().numpy(), dtype=np.float32)
+    def take(self, samples: torch.Tensor, state: Any) -> torch.Tensor:
+        """The result of the request before → samples that are final."""
+        window = self._asked
+        assert window is not None
+        kept = (window.keep_to - window.keep_from) * self._network.hop
+        tail = None
+        if self._state is None and not window.final:
+            samples, tail = samples[:kept], samples[kept:]
+        self._state = state
+        self._kept = window.keep_to
+        if self._tail is not None:
+            samples = _fade(self._tail, samples, self._network.hop)
+        self._tail = tail if tail is not None and len(tail) else None
+        self._forget_before(window.keep_to - self._network.left_context)
+        return samples if self._second is None else self._resynthesize(samples)
+
+    @property
+    def network(self) -> CodecNetwork:
+        """What decodes its windows; streams of one network may be decoded together."""
+        return self._network
 
     def _next_window(self, final: bool) -> Window | None:
         end = self._start + self._codes.shape[1]
@@ -134,25 +165,6 @@ class StreamDecoder:
         start = max(0, self._kept - self._network.left_context)
         return Window(start, self._kept, keep_to, final=final and keep_to == end)
 
-    def _decode(self, window: Window) -> torch.Tensor:
-        first = window.start - self._start
-        stop = window.keep_to - self._start
-        codes = self._codes[:, first : stop + self._network.right_context]
-        self._kept = window.keep_to
-        beyond = window.start + codes.shape[1] - window.keep_to
-        if window.final or beyond >= self._network.right_context:
-            samples, self._state = self._network.decode_window(codes, window, self._state)
-            tail = None
-        else:
-            wide = replace(window, keep_to=window.keep_to + beyond)
-            samples, _ = self._network.decode_window(codes, wide, self._state)
-            kept = (window.keep_to - window.keep_from) * self._network.hop
-            samples, tail = samples[:kept], samples[kept:]
-        if self._tail is not None:
-            samples = _fade(self._tail, samples, self._network.hop)
-        self._tail = tail
-        return samples
-
     def _resynthesize(self, samples: torch.Tensor) -> torch.Tensor:
         assert self._second is not None
         missing = -samples.shape[0] % self._second.hop  # only where the stream ends
@@ -164,6 +176,31 @@ class StreamDecoder:
         if frame > self._start:
             self._codes = self._codes[:, frame - self._start :].clone()
             self._start = frame
+
+
+def decode_together(works: Sequence[tuple[StreamDecoder, Codes | None]]) -> list[Samples]:
+    """``push`` (or, of None, ``finish``) of several streams of one network, a window of each in
+    every pass. Company changes no stream's samples."""
+    for stream, codes in works:
+        stream.accept(codes)
+    pieces: list[list[torch.Tensor]] = [[] for _ in works]
+    while True:
+        asked = [
+            (stream, into, request)
+            for (stream, _), into in zip(works, pieces, strict=True)
+            if (request := stream.request()) is not None
+        ]
+        if not asked:
+            return [_joined(samples) for samples in pieces]
+        results = asked[0][0].network.decode_windows([request for *_, request in asked])
+        for (stream, into, _), result in zip(asked, results, strict=True):
+            into.append(stream.take(*result))
+
+
+def _joined(pieces: list[torch.Tensor]) -> Samples:
+    if not pieces:
+        return np.zeros(0, dtype=np.float32)
+    return np.ascontiguousarray(torch.cat(pieces).cpu().numpy(), dtype=np.float32)
 
 
 def decode(network: CodecNetwork, codes: Codes, join: Join | None = None) -> Samples:

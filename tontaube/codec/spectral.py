@@ -44,6 +44,24 @@ class Filter:
               (self.harmonic, self.phase, self.noise, self.pitch, self.voicing))
         )  # fmt: skip
 
+    def copy(self) -> Filter:
+        """In memory of its own."""
+        return Filter(
+            *(value.clone() for value in
+              (self.harmonic, self.phase, self.noise, self.pitch, self.voicing))
+        )  # fmt: skip
+
+    def then(self, later: Filter) -> Filter:
+        """The steps of both, one after the other."""
+        pairs = (
+            (self.harmonic, later.harmonic),
+            (self.phase, later.phase),
+            (self.noise, later.noise),
+            (self.pitch, later.pitch),
+            (self.voicing, later.voicing),
+        )
+        return Filter(*(torch.cat(pair, -1) for pair in pairs))
+
 
 def between_steps(values: Tensor) -> Tensor:
     """Values at step centres [B, S] → linearly interpolated to samples [B, S·240], ends held."""
@@ -142,7 +160,11 @@ class SpectralDecoder(nn.Module):
         batch, _, frames = x.shape
         x = x.reshape(batch, STEPS, self.dim, frames).permute(0, 2, 3, 1)
         x = self.blocks(x.reshape(batch, self.dim, frames * STEPS))
-        out = self.head(self.norm(x.transpose(1, 2))).transpose(1, 2)
+        return self.read(self.head(self.norm(x.transpose(1, 2))))
+
+    def read(self, out: Tensor) -> Filter:
+        """What the head says [B, S, 3·BINS + 2] → Filter."""
+        out = out.transpose(1, 2)
         pitch = out[:, 3 * BINS] if out.dtype == torch.float64 else out[:, 3 * BINS].float()
         out = out.float()
         return Filter(
@@ -167,12 +189,12 @@ class SpectralDecoder(nn.Module):
         frames = torch.fft.irfft(spectrum.transpose(1, 2), N_FFT) * self.window.float()
         return overlap_add(frames), harmonic
 
-    def decode_window(
-        self, latents: Tensor, window: Window, phase: Tensor | None
+    def render(
+        self, everything: Filter, window: Window, phase: Tensor | None, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Latents [1, latent, T] of a window → kept samples [1, m] and the pulse phase (cycles,
-        float64 [1]) one frame before ``keep_to``."""
-        everything = self.filter(latents)
+        """The filter from ``window.start`` on (one frame before ``keep_from`` or more) and the loop
+        → kept samples [1, m] and the pulse phase (cycles, float64 [1]) one frame before
+        ``keep_to``."""
         total = everything.pitch.shape[1]
         keep = STEPS * (window.keep_from - window.start), STEPS * (window.keep_to - window.start)
         first = max(0, keep[0] - STEPS)  # pulses start one frame early
@@ -191,7 +213,7 @@ class SpectralDecoder(nn.Module):
         stft = self.spectra(pulses[:, offset : offset + (end - begin) * STEP + 2 * PAD])
         index = torch.arange(begin, end, device=pitch.device) + STEPS * window.start
         audio, _ = self.shape(
-            stft, everything.steps(begin, end), self.loop[:, index % NOISE_STEPS][None]
+            stft, everything.steps(begin, end), noise[:, index % NOISE_STEPS][None]
         )
         audio = audio[:, (keep[0] - begin) * STEP : (keep[1] - begin) * STEP]
         carried = (keep[1] - STEPS - first) * STEP

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -16,9 +16,12 @@ from tontaube.backend.base import StageModule
 from tontaube.errors import TontaubeError
 from tontaube.scheduling.steps import LaneStatus, Steps
 from tontaube.scheduling.urgency import Playback, Urgency
-from tontaube.types import StageJob, StageOutput
+from tontaube.stages.ports import Decoder
+from tontaube.types import Codes, Samples, StageJob, StageOutput
 
 T = TypeVar("T")
+
+_COMPANY = 64  # frames of a codec step: longer calls gain little from company and hold others up
 
 
 class Work:
@@ -121,14 +124,32 @@ class StageRun(Work):
 
 
 class Call(Work):
-    """A function to be run by the scheduler's thread (the codec), and its result."""
+    """Codec work to be done in the scheduler's thread, and its result: codes of a stream (None: its
+    end), or a function of its own."""
 
-    __slots__ = ("future", "run")
+    __slots__ = ("codes", "future", "run")
 
-    def __init__(self, run: Callable[[], Any], playback: Playback, at: float) -> None:
+    def __init__(
+        self,
+        run: Decoder | Callable[[], Any],
+        codes: Codes | None,
+        playback: Playback,
+        at: float,
+    ) -> None:
         super().__init__(playback, at)
         self.run = run
+        self.codes = codes
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+
+DecodeTogether = Callable[[Sequence[tuple[Any, Codes | None]]], list[Samples]]
+"""``(decoder, codes or None)`` of several streams → what each decoder's ``push`` or ``finish``
+gives; all decoders come from the same machinery."""
+
+
+def one_by_one(works: Sequence[tuple[Decoder, Codes | None]]) -> list[Samples]:
+    """For decoders that gain nothing from company."""
+    return [decoder.finish() if codes is None else decoder.push(codes) for decoder, codes in works]
 
 
 class Lane(Protocol):
@@ -229,25 +250,35 @@ def _as_number(urgency: Urgency) -> float:
     return urgency.level * 1e6 + urgency.moment
 
 
-class CallLane:
-    """The codec: the most urgent call at each step. A call's error is its caller's alone, as calls
-    keep their state in what they were given."""
+class CodecLane:
+    """The codec: the most urgent call at each step, and others beside it as long as that makes each
+    of them cheaper."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, decode: DecodeTogether) -> None:
         self.name = name
         self.steps = Steps()
+        self._decode = decode
         self._waiting: list[Call] = []
 
     async def call(self, run: Callable[[], T], playback: Playback, at: float) -> T:
-        """Queue ``run`` and wait for its result; cancelling takes it back."""
-        call = Call(run, playback, at)
+        """Queue a function and wait for its result; cancelling takes it back."""
+        result: T = await self._result(Call(run, None, playback, at))
+        return result
+
+    async def decode(
+        self, decoder: Decoder, codes: Codes | None, playback: Playback, at: float
+    ) -> Samples:
+        """Queue codes, or a stream's end, and wait for the samples; cancelling takes it back."""
+        samples: Samples = await self._result(Call(decoder, codes, playback, at))
+        return samples
+
+    async def _result(self, call: Call) -> Any:
         self._waiting.append(call)
         try:
-            result: T = await call.future
+            return await call.future
         finally:
             if call in self._waiting:
                 self._waiting.remove(call)
-        return result
 
     def drop(self, playback: Playback) -> None:
         """Take back every call of one stream."""
@@ -262,17 +293,39 @@ class CallLane:
         return math.inf if count else 0.0
 
     def step(self, rank: Rank) -> int:
-        call = min(self._waiting, key=rank)
-        self._waiting.remove(call)
+        calls = self._company(sorted(self._waiting, key=rank))
+        for call in calls:
+            self._waiting.remove(call)
         try:
-            result = call.run()
-        except Exception as error:
-            if not call.future.done():
-                call.future.set_exception(error)
+            results = self._run(calls)
+        except Exception as error:  # of the calls made together, whose state is in their decoders
+            for call in calls:
+                if not call.future.done():
+                    call.future.set_exception(error)
         else:
-            if not call.future.done():
-                call.future.set_result(result)
-        return 1
+            for call, result in zip(calls, results, strict=True):
+                if not call.future.done():
+                    call.future.set_result(result)
+        return len(calls)
+
+    def _company(self, calls: list[Call]) -> list[Call]:
+        """The first, and those after it that keep the step short."""
+        if callable(calls[0].run):
+            return calls[:1]
+        company, frames = [calls[0]], _frames(calls[0])
+        for call in calls[1:]:
+            frames += _frames(call)
+            if frames > _COMPANY:
+                break
+            if not callable(call.run):
+                company.append(call)
+        return company
+
+    def _run(self, calls: list[Call]) -> list[Any]:
+        first = calls[0].run
+        if callable(first):
+            return [first()]
+        return self._decode([(call.run, call.codes) for call in calls])
 
     def fail(self, error: Exception) -> None:
         for call in self._waiting:
@@ -282,3 +335,7 @@ class CallLane:
 
     def status(self) -> LaneStatus:
         return self.steps.status(self.name, len(self._waiting), 0)
+
+
+def _frames(call: Call) -> int:
+    return 0 if call.codes is None else call.codes.shape[1]

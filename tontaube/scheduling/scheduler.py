@@ -15,7 +15,15 @@ from typing import TypeVar
 from tontaube.backend.base import StageModule
 from tontaube.errors import Unavailable
 from tontaube.scheduling.admission import Admission
-from tontaube.scheduling.lanes import CallLane, Lane, Rank, StageLane, Work
+from tontaube.scheduling.lanes import (
+    CodecLane,
+    DecodeTogether,
+    Lane,
+    Rank,
+    StageLane,
+    Work,
+    one_by_one,
+)
 from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.session import Limits, Modules, Session, Submission
 from tontaube.scheduling.steps import LaneStatus
@@ -45,17 +53,19 @@ class Scheduler:
         admission: Admission,
         limits: Limits | None = None,
         *,
+        decode: DecodeTogether = one_by_one,
         policy: Policy | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``modules``: CB0..CB3. ``clock`` gives seconds; a simulation passes its own."""
+        """``modules``: CB0..CB3; ``decode``: the codec. ``clock`` gives seconds; a simulation passes
+        its own."""
         limits = limits or Limits()
         stages = [
             StageLane(f"cb{stage}", module, limits.max_batch)
             for stage, module in enumerate(modules)
         ]
         self.admission = admission
-        self.modules = Modules(stages, CallLane("codec"), limits, clock)
+        self.modules = Modules(stages, CodecLane("codec", decode), limits, clock)
         self._lanes: tuple[Lane, ...] = (*stages, self.modules.codec)
         self._policy = policy or ByDeadline()
         self._loop = asyncio.get_running_loop()

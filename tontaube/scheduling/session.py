@@ -8,17 +8,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from tontaube.errors import DeadlineExceeded, TontaubeError
 from tontaube.scheduling.admission import Admission
-from tontaube.scheduling.lanes import CallLane, StageLane, StageRun
+from tontaube.scheduling.lanes import CodecLane, StageLane, StageRun
 from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.urgency import Playback
-from tontaube.types import AudioChunk, StageJob
+from tontaube.stages.ports import Decoder
+from tontaube.types import AudioChunk, Codes, Samples, StageJob
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Modules:
     """The lanes of CB0..CB3 and the codec, and what else all sessions share."""
 
     stages: Sequence[StageLane]
-    codec: CallLane
+    codec: CodecLane
     limits: Limits
     clock: Callable[[], float]
     work_added: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,12 +68,12 @@ class Session:
         self._begin()
         return run
 
-    async def call(self, function: Callable[[], T], at: float) -> T:
-        """Run codec work for the audio ``at`` seconds into the stream, as a step of its own."""
+    async def decode(self, decoder: Decoder, codes: Codes | None, at: float) -> Samples:
+        """Have codes decoded (None: the rest) for the audio ``at`` seconds into the stream."""
         self._expect_open()
         self._begin()
         try:
-            return await self._modules.codec.call(function, self.playback, at)
+            return await self._modules.codec.decode(decoder, codes, self.playback, at)
         finally:
             self._end()
 
@@ -212,12 +211,13 @@ class Submission:
         """Leave the waiting room, or free everything before the scheduler's next step."""
         if self._admission.withdraw(self):
             self._session.give_up(TontaubeError("the stream was cancelled"))
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._stop_timer)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
 
     def _begin(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         self._task = self._loop.create_task(self._session.serve(self._work))
         self._task.add_done_callback(lambda _: self._admission.leave(self))
 
@@ -225,8 +225,15 @@ class Submission:
         if self._task is None or not self._task.done():
             self._session.cancel()
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:  # else it would keep the session until it goes off
+            self._timer.cancel()
+            self._timer = None
+
     def _limit_wait(self) -> None:
-        self._timer = self._loop.call_later(self._session.limits.wait_timeout, self._expire)
+        if self.queue_position:
+            limit = self._session.limits.wait_timeout
+            self._timer = self._loop.call_later(limit, self._expire)
 
     def _expire(self) -> None:
         if self._admission.withdraw(self):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from tontaube.types import AudioChunk, StageJob
-
-T = TypeVar("T")
+from tontaube.types import AudioChunk, Codes, Samples, StageJob
 
 
 class Run(Protocol):
@@ -31,14 +28,24 @@ class Run(Protocol):
         """Forget the job, at once; harmless after its end."""
 
 
+class Decoder(Protocol):
+    """Codes of one stream → samples, as ``codec.decoder.StreamDecoder``."""
+
+    def push(self, codes: Codes) -> Samples:
+        """The next codes [4, n]; the samples that are certain by now."""
+
+    def finish(self) -> Samples:
+        """The rest."""
+
+
 class Models(Protocol):
     """The stages, the codec and the reader, as one stream sees them."""
 
     def run(self, stage: int, job: StageJob, at: float) -> Run:
         """Queue a job for CB{stage}."""
 
-    async def call(self, function: Callable[[], T], at: float) -> T:
-        """Run codec work where all model work runs."""
+    async def decode(self, decoder: Decoder, codes: Codes | None, at: float) -> Samples:
+        """``push`` or, of None, ``finish``, where all model work runs."""
 
     async def emit(self, chunk: AudioChunk) -> None:
         """Hand audio to the reader; waits while the reader has too much untaken."""

@@ -19,7 +19,8 @@ from tests.tiny import tiny_config, tiny_job, write_tiny_bundle
 from tontaube.assembly import assemble
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.torch import TorchStage
-from tontaube.backend.vllm.capacity import Memory, StageSize
+from tontaube.backend.vllm.beside import codec_working
+from tontaube.backend.vllm.capacity import Beside, Memory, StageSize
 from tontaube.bundle import RELEASED, read_description
 from tontaube.codec.dac_codec import DacConfig, build_dac
 from tontaube.codec.w2vbert import empty_w2vbert
@@ -140,7 +141,9 @@ def test_the_released_model_fits_24_gib_and_not_8(tmp_path: Path) -> None:
 
 
 def test_with_vllm_the_plan_is_its_own(tmp_path: Path) -> None:
-    codec, tokens = codec_footprint(around(tmp_path)), read_description(RELEASED).context_tokens
+    released = read_description(RELEASED)
+    beside = Beside(codec_footprint(around(tmp_path)).weights, codec_working(released))
+    tokens = released.context_tokens
     sizes = [
         StageSize.of(config, context, torch.bfloat16)
         for config, context in zip(STAGES, tokens, strict=True)
@@ -148,7 +151,7 @@ def test_with_vllm_the_plan_is_its_own(tmp_path: Path) -> None:
 
     def found(gib: int, **changes: Any) -> Finding:
         memory = Memory(gib * GIB, gib * GIB)
-        return divide(Settings(**changes), sizes, codec, memory, on_gpu=True)
+        return divide(Settings(**changes), sizes, beside, memory, on_gpu=True)
 
     assert not found(24).problem and int(found(24).text.split()[0]) >= 8
     assert found(80).text.startswith("16 streams at once")

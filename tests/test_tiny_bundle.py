@@ -1,4 +1,7 @@
-"""Everything together: the engine over real torch stages and a real codec with random weights."""
+"""Everything together: the engine over real stages and a real codec with random weights.
+
+``TONTAUBE_ENGINE`` chooses who runs the stages: torch, or, where it is installed, vllm.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,23 @@ import io
 import time
 import wave
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import pytest_asyncio
 import torch
 
 from tests.tiny import write_tiny_bundle
-from tontaube.assembly import assemble
+from tontaube.assembly import Machinery, assemble
 from tontaube.config import Settings
 from tontaube.engine import Engine
 from tontaube.errors import BundleError, Unavailable
 from tontaube.pipeline import Decoder
 from tontaube.types import Codes, Samples, SpeechRequest
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 torch.set_num_threads(1)
 SHORT = "It is a short text."
 LONG = "It is a longer text, of which nothing can be said; but it goes on. And it goes on again."
@@ -44,13 +49,54 @@ def settings(bundle: Path, data: Path) -> Settings:
     )
 
 
-@pytest.fixture
-async def engine(bundle: Path, tmp_path: Path) -> AsyncIterator[Engine]:
-    engine = await Engine.load(settings(bundle, tmp_path))
+class Recorder:
+    """A stream decoder that keeps its codes."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.codes: list[Codes] = []
+
+    def push(self, codes: Codes) -> Samples:
+        self.codes.append(codes)
+        return self._decoder.push(codes)
+
+    def finish(self) -> Samples:
+        return self._decoder.finish()
+
+
+@dataclass
+class Rig:
+    """An engine, what it runs, and the decoders of its streams: one for all tests, each of which
+    leaves it empty."""
+
+    engine: Engine
+    machinery: Machinery
+    recorders: list[Recorder]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rig(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    chosen = settings(bundle, tmp_path_factory.mktemp("data"))
+    opened, machinery = assemble(chosen)
+    recorders: list[Recorder] = []
+
+    def new_decoder() -> Recorder:
+        recorders.append(Recorder(machinery.new_decoder()))
+        return recorders[-1]
+
+    engine = Engine(opened, replace(machinery, new_decoder=new_decoder), chosen)
+    await engine.start()
     try:
-        yield engine
+        assert not engine.ready
+        await engine.warm_up()
+        yield Rig(engine, machinery, recorders)
     finally:
         await engine.close()
+
+
+@pytest.fixture
+def engine(rig: Rig) -> Engine:
+    return rig.engine
 
 
 async def speak(engine: Engine, request: SpeechRequest) -> Samples:
@@ -59,8 +105,6 @@ async def speak(engine: Engine, request: SpeechRequest) -> Samples:
 
 
 async def test_it_speaks_after_a_warm_up(engine: Engine) -> None:
-    assert not engine.ready
-    await engine.warm_up()
     assert engine.ready and engine.status().ready
     async with engine.stream(SpeechRequest(text=LONG, seed=1)) as stream:
         chunks = [chunk async for chunk in stream]
@@ -80,48 +124,23 @@ async def test_batched_with_others_a_request_sounds_as_alone(engine: Engine) -> 
     assert not np.array_equal(alone[0], alone[3])
 
 
-class Recorder:
-    """A stream decoder that keeps its codes."""
-
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
-        self.codes: list[Codes] = []
-
-    def push(self, codes: Codes) -> Samples:
-        self.codes.append(codes)
-        return self._decoder.push(codes)
-
-    def finish(self) -> Samples:
-        return self._decoder.finish()
-
-
-async def test_at_every_ramp_the_audio_is_that_of_its_codes(bundle: Path, tmp_path: Path) -> None:
+async def test_at_every_ramp_the_audio_is_that_of_its_codes(rig: Rig) -> None:
     """The same C0 whatever the pieces, and samples that equal one decode of all codes."""
-    chosen = settings(bundle, tmp_path)
-    opened, machinery = assemble(chosen)
-    recorders: list[Recorder] = []
-
-    def new_decoder() -> Recorder:
-        recorders.append(Recorder(machinery.new_decoder()))
-        return recorders[-1]
-
-    engine = Engine(opened, replace(machinery, new_decoder=new_decoder), chosen)
-    await engine.start()
-    try:
-        request = SpeechRequest(text=SHORT, seed=5, trim_silence=False)
-        for initial in (0.4, 1.2, 6.0):
-            samples = await speak(engine, replace(request, initial_seconds=initial))
-            codes = np.concatenate(recorders[-1].codes, axis=1)
-            whole = machinery.new_decoder()
-            expected = np.concatenate([whole.push(codes), whole.finish()])
-            np.testing.assert_allclose(samples, expected, atol=1e-4)
-            np.testing.assert_array_equal(codes[0], np.concatenate(recorders[0].codes, axis=1)[0])
-    finally:
-        await engine.close()
-    assert len(recorders[0].codes) > len(recorders[-1].codes)
+    request = SpeechRequest(text=SHORT, seed=5, trim_silence=False)
+    before = len(rig.recorders)
+    for initial in (0.4, 1.2, 6.0):
+        samples = await speak(rig.engine, replace(request, initial_seconds=initial))
+        codes = np.concatenate(rig.recorders[-1].codes, axis=1)
+        whole = rig.machinery.new_decoder()
+        expected = np.concatenate([whole.push(codes), whole.finish()])
+        np.testing.assert_allclose(samples, expected, atol=1e-4)
+        first = np.concatenate(rig.recorders[before].codes, axis=1)
+        np.testing.assert_array_equal(codes[0], first[0])
+    assert len(rig.recorders[before].codes) > len(rig.recorders[-1].codes)
 
 
 async def test_leaving_frees_the_real_modules(engine: Engine) -> None:
+    before = engine.status().cancellations
     for taken in (0, 1):
         async with engine.stream(SpeechRequest(text=LONG, seed=taken)) as stream:
             iterator = aiter(stream)
@@ -130,7 +149,7 @@ async def test_leaving_frees_the_real_modules(engine: Engine) -> None:
         async with asyncio.timeout(60):
             while any(m.running + m.waiting for m in engine.status().modules):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-    assert engine.status().cancellations == 2
+    assert engine.status().cancellations == before + 2
 
 
 async def test_the_event_loop_stays_free(

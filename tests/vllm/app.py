@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 APP = Path(__file__).parents[2] / "app.py"
 _STAGES = ("cb0", "cb1", "cb2", "cb3")
-_PATIENCE = 600.0  # seconds for a start, on a machine that is busy
+_PATIENCE = 3600.0  # seconds for a start, on a machine that is busy
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.tiny import tiny_config, tiny_job, tiny_network
 from tests.vllm.conftest import Limits, OpenStage
@@ -18,7 +19,7 @@ from tontaube.backend.torch import Capacity, TorchStage
 from tontaube.backend.vllm.counters import EngineCounters
 from tontaube.backend.weights import load_stage, save_stage
 from tontaube.bundle import MINI, Bundle
-from tontaube.errors import BundleError, InvalidRequest
+from tontaube.errors import BundleError, InvalidRequest, Unavailable
 from tontaube.tokens import StageConfig
 from tontaube.types import Sampling, StageJob
 
@@ -171,8 +172,24 @@ def test_windows_without_markers_are_not_salted(which: int, recordings: Recordin
 def test_a_checkpoint_is_refused_by_the_names_of_its_tensors(
     tmp_path: Path, open_stage: OpenStage
 ) -> None:
-    network = tiny_network(tiny_config(head_dim=32))
-    del network.model.layers[1].mlp.up_proj
-    save_stage(network, tmp_path, dtype=torch.float32)
-    with pytest.raises(BundleError, match=r"missing tensors: model\.layers\.1\.mlp\.up_proj"):
-        open_stage(tmp_path, LIMITS)
+    save_stage(tiny_network(tiny_config(head_dim=32)), tmp_path, dtype=torch.float32)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    name = "model.layers.1.mlp.up_proj.weight"
+    for spoiled, message in (
+        ({n: t for n, t in tensors.items() if n != name}, f"missing tensors: {name}"),
+        ({**tensors, "lm_head.weight": torch.zeros(2)}, r"unknown tensors: lm_head\.weight"),
+        ({**tensors, name: torch.zeros(48, 80)}, rf"{name} is \[48, 80\] instead of \[80, 48\]"),
+    ):
+        save_file(spoiled, path)
+        with pytest.raises(BundleError, match=message):
+            open_stage(tmp_path, LIMITS)
+
+
+def test_what_vllm_cannot_start_is_unavailable_with_a_way_out(folder: Path) -> None:
+    from tontaube.backend.vllm.capacity import Capacity as VllmCapacity
+    from tontaube.backend.vllm.engine import open_engine
+
+    little = VllmCapacity(sequences=4, tokens=200, kv_bytes=1000)
+    with pytest.raises(Unavailable, match=r"vLLM cannot run.*TONTAUBE_ENGINE=torch"):
+        open_engine(folder, little, torch.float32, eager=True)

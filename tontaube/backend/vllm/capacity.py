@@ -1,4 +1,5 @@
-"""A memory budget and four stages' sizes → how many sequences run at once, and their KV memory.
+"""A memory budget, four stages' sizes and what runs beside them → how many sequences run at once,
+and their KV memory.
 
 Every sequence's keys and values are paid for in advance, up to the stage's longest context: a job
 that runs is never preempted for lack of memory.
@@ -20,16 +21,19 @@ from tontaube.tokens import StageConfig
 
 GIB = 2**30
 PROFILES = {"low-vram": 24 * GIB, "balanced": 28 * GIB, "high-throughput": 32 * GIB}
-"""Memory that the engines may take of the device, by profile; ``auto``: what is free."""
+"""Memory that all of us may take of the device, by profile; ``auto``: what is free."""
 
 BLOCK = 32  # tokens; what vLLM's attention on CPUs and GPUs both take
 
-# Beside weights and KV memory. Estimates: codec, w2v-BERT and VibeVoice of the released model
-# (2.6 GiB of weights) with their activations, the CUDA context; then per stage the activations of
-# a step and the captured graphs.
-_SHARED_RESERVE = 4 * GIB
-_STAGE_RESERVE = 1 * GIB
-_CPU_STAGE_RESERVE = GIB // 4  # no graphs
+PREFILL = 512  # tokens of inputs, a step
+
+# What vLLM takes of a GPU for each engine beside weights, KV memory and activations. None of these
+# was measured here: they are what its sources set aside, or logs of other models say.
+_WORKSPACE = 400 * 2**20  # FlashInfer's, the largest of the attention kernels it may choose
+_GRAPH = 2 * 2**20  # a captured graph, for each block: one whole, one in pieces
+_CONTEXT = GIB // 2  # kernels that CUDA loads when they are first used, once a process
+
+_LOGIT = 24  # bytes while codes are drawn: float32, sorted, its order, and two sums of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,25 @@ class StageSize:
     weights: int
     token: int  # keys and values of one
     context: int  # tokens of the longest sequence
+    activations: int  # of a prefill step
+    logits: int  # of one sequence
+    blocks_deep: int  # of the network
 
     @classmethod
     def of(cls, config: StageConfig, context: int, dtype: torch.dtype) -> StageSize:
         """``context``: input and codes of the longest sequence, in tokens."""
-        weights = stage_parameters(config) * dtype.itemsize
-        return cls(weights, token_bytes(config, dtype), context)
+        heads = config.num_attention_heads + 2 * config.num_key_value_heads
+        # of a token: the residual stream, its norm and two results of the same width; queries,
+        # keys and values before and after they turn; gate, up and their product
+        width = 4 * config.hidden_size + 2 * heads * config.head_dim + 3 * config.intermediate_size
+        return cls(
+            weights=stage_parameters(config) * dtype.itemsize,
+            token=token_bytes(config, dtype),
+            context=context,
+            activations=PREFILL * width * dtype.itemsize,
+            logits=config.head_size * _LOGIT,
+            blocks_deep=config.num_hidden_layers,
+        )
 
     @property
     def blocks(self) -> int:
@@ -55,6 +72,30 @@ class StageSize:
         """KV memory for so many of the longest sequences, and one block that vLLM sets aside."""
         return (self.blocks * sequences + 1) * BLOCK * self.token
 
+    def working(self, sequences: int, *, on_gpu: bool) -> int:
+        """What steps of so many sequences take beside weights and KV memory."""
+        step = self.activations + sequences * self.logits
+        return step + (self._graphs(sequences) + _WORKSPACE if on_gpu else 0)
+
+    def _graphs(self, sequences: int) -> int:
+        """vLLM captures steps of 1, 2, 4, 8, 16, 24 … sequences, up to twice as many as run."""
+        captured = 3 + -(-2 * sequences // 8)
+        return captured * self.blocks_deep * _GRAPH
+
+    def whole(self, sequences: int, *, on_gpu: bool) -> int:
+        """All of it."""
+        working = self.working(sequences, on_gpu=on_gpu)
+        return self.weights + self.kv_bytes(sequences) + working
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What else runs on the device, in bytes: the codec's weights, which are there before the
+    stages and so are missing from what is free, and what it works in."""
+
+    loaded: int = 0
+    working: int = 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
@@ -63,7 +104,7 @@ class Capacity:
     sequences: int  # that run at once; further jobs wait
     tokens: int  # of one sequence: its input and its codes
     kv_bytes: int
-    prefill_tokens: int = 512  # of inputs, a step
+    prefill_tokens: int = PREFILL
     memory_share: float = 0.1  # of the device's memory, for weights, KV memory and graphs
 
 
@@ -91,6 +132,7 @@ class Memory:
 def plan(
     sizes: Sequence[StageSize],
     memory: Memory,
+    beside: Beside,
     *,
     profile: str = "auto",
     sequences: int,
@@ -100,15 +142,16 @@ def plan(
 
     Raises Unavailable, with the numbers, for an unknown profile or too little memory.
     """
-    budget = _budget(profile, memory)
-    stage_reserve = _STAGE_RESERVE if on_gpu else _CPU_STAGE_RESERVE
-    fixed = _SHARED_RESERVE if on_gpu else 0
-    fixed += sum(size.weights + stage_reserve for size in sizes)
-    fitting = [n for n in range(1, sequences + 1) if fixed + _kv(sizes, n) <= budget]
+    budget = _budget(profile, memory, beside)
+    fixed = beside.working + (_CONTEXT if on_gpu else 0)
+
+    def needed(streams: int) -> int:
+        return fixed + sum(size.whole(streams, on_gpu=on_gpu) for size in sizes)
+
+    fitting = [streams for streams in range(1, sequences + 1) if needed(streams) <= budget]
     if not fitting:
-        needed = fixed + _kv(sizes, 1)
         raise Unavailable(
-            f"the vLLM engine needs {_gib(needed)} for one stream of this model and has "
+            f"the vLLM engine needs {_gib(needed(1))} for one stream of this model and has "
             f"{_gib(budget)} (TONTAUBE_PROFILE={profile}, {_gib(memory.free)} free): end what else "
             "uses the device, choose a larger profile or device, or TONTAUBE_ENGINE=torch"
         )
@@ -117,23 +160,21 @@ def plan(
             sequences=fitting[-1],
             tokens=size.context,
             kv_bytes=size.kv_bytes(fitting[-1]),
-            memory_share=(size.weights + size.kv_bytes(fitting[-1]) + stage_reserve) / memory.total,
+            memory_share=size.whole(fitting[-1], on_gpu=on_gpu) / memory.total,
         )
         for size in sizes
     ]
 
 
-def _budget(profile: str, memory: Memory) -> int:
+def _budget(profile: str, memory: Memory, beside: Beside) -> int:
+    """What stages may take, and the codec to work in."""
     if profile == "auto":
         return memory.free
     if profile not in PROFILES:
         names = ", ".join(("auto", *PROFILES))
         raise Unavailable(f"unknown TONTAUBE_PROFILE {profile!r}; choose one of: {names}")
-    return min(PROFILES[profile], memory.free)  # a card of 24 GiB never has all of them free
-
-
-def _kv(sizes: Sequence[StageSize], sequences: int) -> int:
-    return sum(size.kv_bytes(sequences) for size in sizes)
+    # a card of 24 GiB never has all of them free
+    return min(PROFILES[profile] - beside.loaded, memory.free)
 
 
 def _gib(size: int) -> str:

@@ -56,6 +56,11 @@ def check(device: str, installed: dict[str, str] | None = None) -> None:
         )
     if not found:
         raise Unavailable(f"the vLLM engine needs vLLM, which is not installed: {fix}; {otherwise}")
+    if device == "cpu" and wanted not in found:
+        raise Unavailable(
+            "vLLM is installed for a CUDA GPU, and none was found: nvidia-smi must list one (a "
+            f"container needs --gpus all), or, to run on the CPU, {fix}; {otherwise}"
+        )
     if wanted not in found:
         (other,) = found
         raise Unavailable(

@@ -43,6 +43,7 @@ class VllmStageNetwork(nn.Module):
         self.model.embed_tokens = VocabParallelEmbedding(
             config.vocab_size,
             config.hidden_size,
+            padding_size=1,  # no product is taken with it: as many rows as the checkpoint has
             prefix=maybe_prefix(prefix, "model.embed_tokens"),
         )
         self.audio_head = AudioHead(config)

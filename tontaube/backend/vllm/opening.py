@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tontaube.backend.base import StageModule
-from tontaube.backend.vllm.capacity import GIB, Memory, StageSize, plan
+from tontaube.backend.vllm.capacity import GIB, Beside, Memory, StageSize, plan
 from tontaube.backend.vllm.installation import prepare_environment
 from tontaube.tokens import StageConfig
 
@@ -23,6 +23,7 @@ class Sizing:
 
     contexts: Sequence[int]  # tokens of a stage's longest sequence, by stage
     sequences: int  # at most, that a stage runs at once
+    codec_working: int  # bytes that the codec, which is loaded, works in
     profile: str = "auto"
 
 
@@ -38,6 +39,8 @@ def open_stages(
     capacities = plan(
         sizes,
         Memory.of(device),
+        # all that this process has on the GPU so far is the codec
+        Beside(torch.cuda.memory_reserved(device) if on_gpu else 0, sizing.codec_working),
         profile=sizing.profile,
         sequences=sizing.sequences,
         on_gpu=on_gpu,

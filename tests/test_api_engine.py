@@ -77,6 +77,10 @@ async def test_speech_from_warm_up_to_voices(bundle: Path, tmp_path: Path) -> No
             frames = [frame.to_ndarray().tobytes() for frame in container.decode(audio=0)]
         assert b"".join(frames) == pcm
 
+        half = {"model": "tts-1", "input": "a\ud83d", "normalize": False}
+        refused = await plain.post("/v1/audio/speech", json=half)
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "input"
+
         form = {"name": "Berta", "consent": "I am Berta and I agree."}
         noise = await plain.post(
             "/v1/audio/voices", data=form, files={"audio_sample": ("x.wav", wav(pcm))}

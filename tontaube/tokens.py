@@ -181,7 +181,8 @@ class TextTokenizer:
         """One id a character: the character encoded alone, its first id kept (section 3.3)."""
         known = self._first_ids
         for character in set(text) - known.keys():
-            ids = self._tokenizer.encode(character, add_special_tokens=False).ids
+            half = "\ud800" <= character <= "\udfff"  # of a surrogate pair: JSON allows it
+            ids = [] if half else self._tokenizer.encode(character, add_special_tokens=False).ids
             if not ids:
                 raise BundleError(f"the tokenizer has no id for the character {character!r}")
             known[character] = ids[0]

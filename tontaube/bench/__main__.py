@@ -37,7 +37,8 @@ def _startup(args: argparse.Namespace) -> None:
 def _speed(args: argparse.Namespace) -> None:
     from tontaube.bench import speed
 
-    speed.run(_on_one_thread(args.model), args.listeners, args.rounds)
+    options = speed.Options(args.listeners, args.rounds, args.sentences)
+    speed.run(_on_one_thread(args.model), options)
 
 
 def _length(args: argparse.Namespace) -> None:
@@ -154,6 +155,7 @@ def _add_local(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     step = commands.add_parser("speed", help="listeners at once: throughput and first audio")
     step.add_argument("--listeners", type=_counts, default=(1, 2, 4, 8))
     step.add_argument("--rounds", type=int, default=3)
+    step.add_argument("--sentences", type=int, default=3, help="of each text")
     step.set_defaults(command=_speed)
     step.add_argument("--model", help="a bundle's folder")
     step = commands.add_parser("steps", help="a stage's step beside its floor and transformers")

@@ -19,6 +19,15 @@ from tontaube.engine import Engine
 from tontaube.types import SpeechRequest
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to measure."""
+
+    listeners: tuple[int, ...] = (1, 2, 4, 8)
+    rounds: int = 3
+    sentences: int = 3  # of each text
+
+
 @dataclass(slots=True)
 class Row:
     """One number of listeners, a value for each round."""
@@ -64,15 +73,16 @@ async def measure(engine: Engine, row: Row, texts: Sequence[str], seed: int) -> 
     row.first += [first for _, first in heard]
 
 
-async def compare(settings: Settings, listeners: Sequence[int], rounds: int) -> list[Row]:
-    """All numbers of listeners in turn, ``rounds`` times."""
+async def compare(settings: Settings, options: Options) -> list[Row]:
+    """All numbers of listeners in turn, in every round."""
     lines = (TEXTS / "english.txt").read_text("utf-8").splitlines()
-    texts = [" ".join(lines[n : n + 3]) for n in range(0, len(lines) - 2, 3)]
+    count, listeners = options.sentences, options.listeners
+    texts = [" ".join(lines[n : n + count]) for n in range(0, len(lines) - count, count)]
     rows = [Row(number) for number in listeners]
     engine = await Engine.load(settings)
     try:
         await engine.warm_up()
-        for round_ in range(rounds):
+        for round_ in range(options.rounds):
             for row in rows:
                 own = texts[round_ % len(texts) :] + texts
                 await measure(engine, row, own, 1_000 * round_)
@@ -81,9 +91,9 @@ async def compare(settings: Settings, listeners: Sequence[int], rounds: int) -> 
     return rows
 
 
-def run(settings: Settings, listeners: Sequence[int], rounds: int) -> None:
+def run(settings: Settings, options: Options) -> None:
     """Measure and print; gains are against the first number."""
-    rows = asyncio.run(compare(settings, listeners, rounds))
+    rows = asyncio.run(compare(settings, options))
     print(HEADER)
     for row in rows:
         print(row.line(rows[0]), flush=True)

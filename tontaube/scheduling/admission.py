@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from tontaube.errors import Busy
 
 _FRAME_SECONDS = 0.080  # every playing stream needs one frame of each stage in this time
 _MARGIN = 0.15
-_RAISE_BELOW = 0.9  # of the budget, so that the limit does not swing
+_FOLLOW = 0.2  # of the way to the newest estimate
 
 
 class Ticket(Protocol):
@@ -30,27 +31,30 @@ class Ticket(Protocol):
 class StreamLimit:
     """The largest number of streams whose frames are all ready in time, found while running.
 
-    One *round* advances every playing stream by a frame: a step of each stage and the codec's
-    share. The limit falls by one when the 99th percentile of a round exceeds the frame budget with
-    margin, and rises by one when a round with one stream more would still fit.
+    One *round* advances every playing stream by a frame. The number whose rounds fit the frame
+    budget with margin is estimated again and again; the limit follows a running mean of that, by
+    one stream at a time, so that it neither swings nor depends on where it began.
     """
 
     maximum: int
     value: int
     adjust: bool = True
+    _fitting: float | None = None  # streams, a running mean
 
-    def observe(self, round_seconds: float, playing: int) -> None:
-        """Note what a round took with ``playing`` streams; call every few seconds of work."""
+    def observe(self, round_seconds: Callable[[int], float], playing: int) -> None:
+        """``round_seconds`` says what a round with a number of streams takes, by what was measured
+        with ``playing`` of them; call every few seconds of work."""
         if not self.adjust or playing < 1:
             return
         budget = _FRAME_SECONDS * (1 - _MARGIN)
-        if round_seconds > budget:
-            if playing >= self.value:
-                self.value = max(1, self.value - 1)
-        elif round_seconds * (playing + 1) / playing < _RAISE_BELOW * budget:
+        fitting = bisect_right(range(1, self.maximum + 1), budget, key=round_seconds)
+        before = self.value if self._fitting is None else self._fitting
+        self._fitting = before + _FOLLOW * (fitting - before)
+        if self._fitting < self.value - 0.25 and playing >= self.value:
+            self.value = max(1, self.value - 1)
+        elif self._fitting > self.value + 0.75 and playing >= self.value - 1:
             # A limit that is not reached cannot be judged; it rises only next to what was seen.
-            if playing >= self.value - 1:
-                self.value = min(self.maximum, self.value + 1)
+            self.value = min(self.maximum, self.value + 1)
 
 
 class Admission:

@@ -57,8 +57,8 @@ class Scheduler:
         policy: Policy | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``modules``: CB0..CB3; ``decode``: the codec. ``clock`` gives seconds; a simulation passes
-        its own."""
+        """``modules``: CB0..CB3; ``decode``: the codec. ``clock`` gives seconds; a simulation
+        passes its own."""
         limits = limits or Limits()
         stages = [
             StageLane(f"cb{stage}", module, limits.max_batch)
@@ -185,22 +185,26 @@ class Scheduler:
         """CB0..CB3 and the codec. Callable from any thread."""
         return tuple(lane.status() for lane in self._lanes)
 
-    def round_seconds(self) -> float:
-        """The time, at its 99th percentile, in which every stream inside could advance by a frame.
+    def round_seconds(self) -> Callable[[int], float]:
+        """How long it takes, at the 99th percentile, until each of so many streams has advanced by
+        a frame.
 
         A piece is in one stage at a time, so that a step of a stage has a quarter of the streams at
         best and four steps are needed, one of them a slow one; and there is the codec's mean share.
-        What batches are seen is no matter: where there is little work they are small.
+        Which batches are seen is no matter: where there is little work they are small.
         """
-        active = self.admission.active
-        batch = max(1.0, min(active / STREAMS, self.modules.limits.max_batch))
-        steps = max(1.0, active / batch)
-        seconds = 0.0
-        for lane in self.modules.stages:
-            seconds += (steps - 1) * lane.steps.at(batch, 0.5) + lane.steps.at(batch, 0.99)
+        lines = [lane.steps.line() for lane in self.modules.stages]
         frames = self.modules.emitted_seconds / _FRAME_SECONDS
         codec = self.modules.codec.steps.busy / frames if frames else 0.0
-        return seconds + codec * active
+        most = self.modules.limits.max_batch
+
+        def seconds(streams: int) -> float:
+            batch = max(1.0, min(streams / STREAMS, most))
+            steps = max(1.0, streams / batch)
+            stages = sum(steps * line(batch) + line.slow for line in lines)
+            return stages + codec * streams
+
+        return seconds
 
     def _fail(self, message: str) -> None:
         failure = Unavailable(f"the model worker stopped: {message}")

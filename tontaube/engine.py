@@ -225,9 +225,7 @@ class Engine:
             reader_timeout=settings.reader_timeout,
         )
         admission = Admission(limit, settings.waiting_room)
-        return Scheduler(
-            self._machinery.stages, admission, limits, decode=self._machinery.decode
-        )
+        return Scheduler(self._machinery.stages, admission, limits, decode=self._machinery.decode)
 
     async def _encode(self, samples: Samples) -> Codes:
         return await self._scheduler.compute(lambda: self._machinery.encode(samples))

@@ -8,7 +8,6 @@ import gc
 import json
 import logging
 import random
-import resource
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -26,6 +25,7 @@ from api.metrics import Meter
 from tests.api_fakes import until
 from tests.running import running
 from tests.tiny import write_tiny_bundle
+from tontaube.bench.length import resident_bytes
 from tontaube.engine import Engine
 from tontaube.scheduling.lanes import StageRun
 from tontaube.scheduling.outbox import Outbox
@@ -207,8 +207,7 @@ def tensor_bytes() -> int:
 def megabytes() -> float:
     """Resident memory, without what the C library keeps for later."""
     ctypes.CDLL(None).malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+    return resident_bytes() / 2**20
 
 
 def nothing_runs(engine: Engine) -> bool:

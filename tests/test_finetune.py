@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-import wave
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.pages import wav
 from tests.tiny import tiny_config, tiny_network, write_tiny_bundle
 from tontaube.assembly import open_grammar
 from tontaube.backend.weights import load_stage
@@ -32,19 +34,13 @@ def buzz(seconds: float, pitch: float) -> np.ndarray:
     return (0.2 * tone * (0.6 + 0.4 * np.sin(2 * np.pi * 3 * t))).astype(np.float32)
 
 
-def save(path: Path, samples: np.ndarray) -> None:
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
-        file.writeframes((samples * 32767).astype("<i2").tobytes())
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     data = tmp_path / "data"
     (data / "wav").mkdir(parents=True)
     lines = []
     for i in range(10):
-        save(data / f"wav/{i}.wav", buzz(1.1 + i / 10, 110 + 10 * i))
+        (data / f"wav/{i}.wav").write_bytes(wav(buzz(1.1 + i / 10, 110 + 10 * i)))
         lines.append(f"wav/{i}.wav\tLine {i} is said here.")
     (data / "list.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     return data
@@ -109,9 +105,16 @@ def test_a_line_that_cannot_be_used_is_named(
 
 
 def test_a_recording_that_is_no_voice_is_named(bundle: Bundle, folder: Path) -> None:
-    save(folder / "wav/1.wav", np.zeros(RATE * 2))
+    (folder / "wav/1.wav").write_bytes(wav(np.zeros(RATE * 2)))
     with pytest.raises(DataError, match=r"1\.wav.*silent"):
         code_folder(folder, LABELS, bundle.description, lambda samples: np.zeros((4, 9), int))
+
+
+def test_the_bundle_that_ships_is_what_is_fitted_if_none_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tontaube.train", "finetune", "--data", str(tmp_path)]
+    ended = subprocess.run([*command, "--target", str(tmp_path / "new")], capture_output=True)
+    assert ended.returncode == 1
+    assert ended.stderr.decode().startswith(f"{tmp_path / 'list.tsv'}: not found")
 
 
 def test_the_bundle_itself_is_never_overwritten(bundle: Bundle, folder: Path) -> None:

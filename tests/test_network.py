@@ -9,11 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import Qwen3Config, Qwen3Model
+from transformers import Qwen3Model
 
 from tests.tiny import tiny_config, tiny_network, write_tiny_stages
 from tontaube.backend.network import StageNetwork, fused_attention
 from tontaube.backend.weights import load_stage, save_stage
+from tontaube.bench.steps import qwen3_config
 from tontaube.codec.tensors import in_int8, load_tensors
 from tontaube.errors import BundleError
 from tontaube.tokens import StageConfig
@@ -78,19 +79,7 @@ def test_names_are_those_of_the_released_checkpoints() -> None:
 def test_trunk_equals_another_implementation_of_qwen3(kv_heads: int) -> None:
     config = tiny_config(num_key_value_heads=kv_heads)
     network = tiny_network(config)
-    other = Qwen3Model(
-        Qwen3Config(
-            hidden_size=config.hidden_size,
-            num_hidden_layers=config.num_hidden_layers,
-            num_attention_heads=config.num_attention_heads,
-            num_key_value_heads=config.num_key_value_heads,
-            head_dim=config.head_dim,
-            intermediate_size=config.intermediate_size,
-            vocab_size=config.vocab_size,
-            rms_norm_eps=config.rms_norm_eps,
-            rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
-        )
-    ).eval()
+    other = Qwen3Model(qwen3_config(config)).eval()
     other.load_state_dict(network.model.state_dict())
     ids, positions = torch.randint(0, 100, (2, 50)), torch.randint(0, 400, (2, 50))
     # without an explicit mask that library takes jumping positions for packed sequences

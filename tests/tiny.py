@@ -22,8 +22,8 @@ from tontaube.bundle import (
     VoicePart,
 )
 from tontaube.codec.build import SpectralConfig, build_spectral
-from tontaube.tokens import AUDIO_SPLIT, END_OF_SPEECH, PAD, TEXT_SPLIT, StageConfig
-from tontaube.train.tokenizer import build_tokenizer
+from tontaube.tokens import StageConfig
+from tontaube.train.tokenizer import build_tokenizer, stage_ids
 from tontaube.types import STREAMS, Sampling, StageInput, StageJob
 
 LANGUAGES = {"english": "en", "german": "de"}
@@ -87,17 +87,7 @@ def write_tiny_stages(folder: Path, seed: int = 0) -> TinyStages:
     tokenizer = build_tokenizer(LANGUAGES, STYLES)
     (folder / "tokenizer").mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer" / "tokenizer.json"))
-    configs = tuple(
-        tiny_config(
-            stage,
-            audio_token_start_id=tokenizer.get_vocab_size(),
-            pad_token_id=tokenizer.token_to_id(PAD),
-            eos_token_id=tokenizer.token_to_id(END_OF_SPEECH),
-            audio_marker_token_id=tokenizer.token_to_id(AUDIO_SPLIT),
-            text_marker_token_id=tokenizer.token_to_id(TEXT_SPLIT),
-        )
-        for stage in range(STREAMS)
-    )
+    configs = tuple(tiny_config(stage, **stage_ids(tokenizer)) for stage in range(STREAMS))
     for stage, config in enumerate(configs):
         network = tiny_network(config, seed + stage)
         save_stage(network, folder / f"cb{stage}", dtype=torch.float32)

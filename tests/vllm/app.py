@@ -15,6 +15,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tontaube.bench.length import resident_bytes
+
 APP = Path(__file__).parents[2] / "app.py"
 _STAGES = ("cb0", "cb1", "cb2", "cb3")
 _PATIENCE = 3600.0  # seconds for a start, on a machine that is busy
@@ -55,8 +57,7 @@ class App:
 
     def memory(self) -> int:
         """Resident bytes."""
-        pages = Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return resident_bytes(self.pid)
 
 
 @contextmanager

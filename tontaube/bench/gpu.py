@@ -8,7 +8,6 @@ import asyncio
 import itertools
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +15,11 @@ import numpy as np
 import torch
 
 from tontaube.assembly import choose_device
+from tontaube.bench.hearing import Heard, listen
 from tontaube.bench.random_model import RELEASED, SMALL, Shape, write_random_bundle
 from tontaube.config import Settings
 from tontaube.engine import Engine
 from tontaube.errors import Unavailable
-from tontaube.types import SpeechRequest
 
 TEXT = (
     "The train was late again, and nobody on the platform seemed to mind: they had their papers, "
@@ -67,35 +66,27 @@ class Figures:
 class Bench:
     """Requests to an engine, timed. Every one has another seed: none is remembered."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._clock = clock
         self._seeds = itertools.count(1)
-        self._rate = engine.description.sample_rate
 
-    async def speak(self) -> tuple[float, float, float]:
-        """One request: seconds to its first audio, to its end, and of its audio."""
-        start = self._clock()
-        first, samples = 0.0, 0
-        async with self._engine.stream(SpeechRequest(text=TEXT, seed=next(self._seeds))) as stream:
-            async for chunk in stream:
-                first = first or self._clock() - start
-                samples += len(chunk.samples)
-        return first, self._clock() - start, samples / self._rate
+    async def speak(self) -> Heard:
+        """One request."""
+        return await listen(self._engine, TEXT, next(self._seeds))
 
     async def measure(self, options: Options, load: float) -> Figures:
         """Alone, several times; then all at once. What comes first pays for compilation."""
         await self.speak()
-        single = np.array([await self.speak() for _ in range(options.repeats)])
-        start = self._clock()
+        single = [await self.speak() for _ in range(options.repeats)]
+        start = time.perf_counter()
         many = await asyncio.gather(*(self.speak() for _ in range(options.streams)))
-        spent = self._clock() - start
+        spent = time.perf_counter() - start
         return Figures(
             load=load,
-            first_audio=float(np.median(single[:, 0])),
-            alone=float(np.median(single[:, 1] / single[:, 2])),
-            together=spent / sum(seconds for _, _, seconds in many),
-            seconds=float(single[-1, 2]),
+            first_audio=float(np.median([one.first for one in single])),
+            alone=float(np.median([one.spent / one.audio for one in single])),
+            together=spent / sum(one.audio for one in many),
+            seconds=single[-1].audio,
         )
 
 

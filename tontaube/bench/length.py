@@ -7,6 +7,7 @@ process while it speaks a text of 40 000 characters.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -56,10 +57,10 @@ def _codes(config: dict[str, object]) -> Codes:
     return np.stack([random.integers(0, size, 800) for size in sizes])
 
 
-def resident_bytes() -> int:
-    """Of this process (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * 4096
+def resident_bytes(process: int | str = "self") -> int:
+    """Of a process by its number, or of this one (Linux)."""
+    pages = int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 async def memory(settings: Settings, characters: int) -> list[tuple[float, int]]:

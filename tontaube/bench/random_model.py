@@ -26,8 +26,8 @@ from tontaube.bundle import (
     VoicePart,
 )
 from tontaube.codec.dac_codec import DacConfig, build_dac
-from tontaube.tokens import AUDIO_SPLIT, END_OF_SPEECH, PAD, TEXT_SPLIT, StageConfig
-from tontaube.train.tokenizer import build_tokenizer
+from tontaube.tokens import StageConfig
+from tontaube.train.tokenizer import build_tokenizer, stage_ids
 from tontaube.types import STREAMS
 
 _LANGUAGES = {"english": "en"}
@@ -161,13 +161,7 @@ def write_random_bundle(shape: Shape, folder: Path) -> None:
     tokenizer = build_tokenizer(_LANGUAGES, _STYLES)
     (folder / "tokenizer").mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer" / "tokenizer.json"))
-    ids = {
-        "audio_token_start_id": tokenizer.get_vocab_size(),
-        "pad_token_id": tokenizer.token_to_id(PAD),
-        "eos_token_id": tokenizer.token_to_id(END_OF_SPEECH),
-        "audio_marker_token_id": tokenizer.token_to_id(AUDIO_SPLIT),
-        "text_marker_token_id": tokenizer.token_to_id(TEXT_SPLIT),
-    }
+    ids = stage_ids(tokenizer)
     for stage in range(STREAMS):
         config = shape.stage(stage).model_copy(update=ids)
         write_random_stage(config, folder / f"cb{stage}")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tontaube.bench.hearing import listen
 from tontaube.bench.voice import TEXTS
 from tontaube.config import Settings
 from tontaube.engine import Engine
-from tontaube.types import SpeechRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +51,16 @@ HEADER = f"{'listeners':>9} {'RTF wall':>9} {'RTF CPU':>8} {'gain wall':>11} {'g
 {'(spread)':>12} {'TTFA s':>9}"
 
 
-async def listen(engine: Engine, text: str, seed: int) -> tuple[float, float]:
-    """One listener: seconds of audio, seconds to the first of it."""
-    start, first, samples = time.perf_counter(), 0.0, 0
-    async with engine.stream(SpeechRequest(text=text, seed=seed)) as stream:
-        async for chunk in stream:
-            first = first or time.perf_counter() - start
-            samples += len(chunk.samples)
-    return samples / engine.description.sample_rate, first
-
-
 async def measure(engine: Engine, row: Row, texts: Sequence[str], seed: int) -> None:
     """As many listeners at once as the row has; they come together and hear different texts."""
     wall, cpu = time.perf_counter(), time.process_time()
     heard = await asyncio.gather(
         *(listen(engine, texts[n % len(texts)], seed + n) for n in range(row.listeners))
     )
-    audio = sum(seconds for seconds, _ in heard)
+    audio = sum(one.audio for one in heard)
     row.wall.append((time.perf_counter() - wall) / audio)
     row.cpu.append((time.process_time() - cpu) / audio)
-    row.first += [first for _, first in heard]
+    row.first += [one.first for one in heard]
 
 
 async def compare(settings: Settings, options: Options) -> list[Row]:

@@ -21,7 +21,7 @@ from tontaube.backend.weights import load_stage
 from tontaube.config import Settings
 from tontaube.footprint import matrix_parameters
 from tontaube.sources import open_bundle
-from tontaube.tokens import Vocabulary
+from tontaube.tokens import StageConfig, Vocabulary
 from tontaube.types import STREAMS, StageInput, StageJob
 
 _PROMPT, _CODES = 120, 50
@@ -68,27 +68,31 @@ class _Logits(nn.Module):
         return logits
 
 
+def qwen3_config(config: StageConfig) -> Any:
+    """A stage's trunk as transformers describes it."""
+    from transformers import Qwen3Config
+
+    return Qwen3Config(
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
+        intermediate_size=config.intermediate_size,
+        vocab_size=config.vocab_size,
+        rms_norm_eps=config.rms_norm_eps,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+    )
+
+
 def _transformers(network: StageNetwork, ids: Tensor) -> Callable[[Tensor], Tensor]:
     """Prompts [n, length] → tokens [n, codes], greedily."""
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+    from transformers import Qwen3ForCausalLM
 
-    c = network.config
-    model: Any = Qwen3ForCausalLM(
-        Qwen3Config(
-            hidden_size=c.hidden_size,
-            num_hidden_layers=c.num_hidden_layers,
-            num_attention_heads=c.num_attention_heads,
-            num_key_value_heads=c.num_key_value_heads,
-            head_dim=c.head_dim,
-            intermediate_size=c.intermediate_size,
-            vocab_size=c.vocab_size,
-            rms_norm_eps=c.rms_norm_eps,
-            rope_parameters={"rope_type": "default", "rope_theta": c.rope_theta},
-        )
-    )
+    model: Any = Qwen3ForCausalLM(qwen3_config(network.config))
     model.eval()
     model.model.load_state_dict(network.model.state_dict())
-    model.lm_head = _Logits(network.audio_head, ids, c.vocab_size)
+    model.lm_head = _Logits(network.audio_head, ids, network.config.vocab_size)
 
     def generate(prompts: Tensor) -> Tensor:
         tokens: Tensor = model.generate(

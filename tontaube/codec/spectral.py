@@ -146,8 +146,6 @@ class SpectralDecoder(nn.Module):
             self.head.bias[: 3 * BINS].zero_()
             self.head.bias[2 * BINS : 3 * BINS] = -2.0
         self.right_context = 2
-        left_steps = (STEPS - REACH) + 6 * (blocks - 1) + 3 + REACH + STEPS
-        self.left_context = 1 + -(-left_steps // STEPS)
 
     @property
     def loop(self) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from tontaube.bundle import MINI
 from tontaube.errors import TontaubeError
 
 TEXTS = Path(__file__).parents[1] / "bench" / "texts"
@@ -134,7 +135,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 
 def _add_finetune(step: argparse.ArgumentParser) -> None:
-    step.add_argument("--bundle", default="mini", help="a bundle's folder or hub id")
+    step.add_argument("--bundle", default=str(MINI), help="a bundle's folder or hub id")
     step.add_argument("--data", type=Path, required=True, help="folder with recordings, list.tsv")
     step.add_argument("--target", type=Path, required=True, help="folder of the new bundle")
     step.add_argument("--minutes", type=float, default=60, help="for all four stages")

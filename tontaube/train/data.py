@@ -29,6 +29,12 @@ def collect(fortunes: Path, dialogue: Path | None, held_out: set[str], seed: int
     return unique
 
 
+def drawn_style(number: int) -> str:
+    """The style in which line ``number`` of a corpus is spoken."""
+    names, weights = list(STYLE_WEIGHTS), list(STYLE_WEIGHTS.values())
+    return random.Random(number).choices(names, weights)[0]
+
+
 def build(lines: list[str], folder: Path, part: int = 0, parts: int = 1) -> None:
     """Speak every line in a style drawn from its number; write shards of 1000.
 
@@ -36,13 +42,12 @@ def build(lines: list[str], folder: Path, part: int = 0, parts: int = 1) -> None
     """
     teacher = Hibari()
     started, seconds = time.monotonic(), 0.0
-    names, weights = list(STYLE_WEIGHTS), list(STYLE_WEIGHTS.values())
     for first in range(0, len(lines), SHARD):
         writer = ShardWriter(folder, f"shard-{first // SHARD:03d}")
         if writer.done or first // SHARD % parts != part:
             continue
         for number in range(first, min(first + SHARD, len(lines))):
-            style = random.Random(number).choices(names, weights)[0]
+            style = drawn_style(number)
             utterance = teacher(lines[number], STYLES[style], seed=number)
             if utterance is None:
                 continue

@@ -22,7 +22,7 @@ from torch.nn.utils import parametrize
 from tontaube.assembly import open_codec, open_grammar
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.weights import load_stage, save_stage
-from tontaube.bundle import OWN, Bundle, Description, VoicePart, split_path
+from tontaube.bundle import OWN, Bundle, Description, VoicePart
 from tontaube.codec.tensors import find_tensors
 from tontaube.errors import BundleError
 from tontaube.recordings import free_id, write_codes
@@ -34,6 +34,7 @@ from tontaube.train.rows import RowMaker
 from tontaube.train.stages import Batch, StageTraining, cut, validate
 from tontaube.types import STREAMS
 
+LICENSE = "LICENSE.md"
 STAGES = ("cb0", "cb1", "cb2", "cb3")
 POOL = 128  # examples drawn at a time, then sorted by length
 LEAST = 8  # recordings
@@ -214,16 +215,20 @@ def _described(known: Description, items: list[CodedItem]) -> Description:
 def _copy_the_rest(bundle: Bundle, target: Path) -> None:
     """The bundle's own files but its stages; those of its sources are still fetched from there."""
     known = bundle.description
-    names = [known.tokenizer, known.codec.weights, known.join.path, "LICENSE.md"]
-    names += [path for v in known.voices for path in (v.codes, v.audio, v.preview)]
-    for name in names:
-        if name is None or split_path(name)[0] != OWN or not (bundle.root / name).exists():
+    for want in known.wants():
+        if want.source != OWN or want.folder in known.stages:
             continue
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        if (bundle.root / name).is_dir():
-            shutil.copytree(bundle.root / name, target / name, dirs_exist_ok=True)
-        else:
-            shutil.copy(bundle.root / name, target / name)
+        for file in (bundle.root / want.folder).iterdir() if want.weights else ():
+            _copy(bundle.root, target, want.name(file.name))
+        for name in want.files:
+            _copy(bundle.root, target, want.name(name))
+    if (bundle.root / LICENSE).exists():
+        _copy(bundle.root, target, LICENSE)
+
+
+def _copy(root: Path, target: Path, name: str) -> None:
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(root / name, target / name)
 
 
 def _dtype(folder: Path) -> torch.dtype:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from tontaube.train.kokoro_decoder import Decoder, weights
-from tontaube.train.teacher import VOICED_ABOVE, Style, Utterance
+from tontaube.train.teacher import VOICED_ABOVE, Style, Utterance, one_thread, ranged
 
 LOUDNESS = 0.14  # root mean square of speech, as the English teacher's
 LONGEST = 400  # phonemes; the model's own limit is 510
@@ -64,7 +64,6 @@ class Kokoro:
 
     def __init__(self, folder: Path) -> None:
         import onnx.utils
-        import onnxruntime as ort
 
         model = onnx.load(folder / "kokoro-v1.0.int8.onnx")
         self._decoder = Decoder(weights(model.graph))
@@ -78,12 +77,7 @@ class Kokoro:
         front = onnx.utils.Extractor(model).extract_model(
             ["tokens", "style", "speed"], [*CUTS, DURATIONS]
         )
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        self._front = ort.InferenceSession(
-            front.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        self._front = one_thread(front)
         self._ids: dict[str, int] = json.loads((folder / "vocab.json").read_text("utf-8"))["vocab"]
         self._voices = folder / "voices"
 
@@ -100,7 +94,7 @@ class Kokoro:
             "speed": np.asarray([style.rate], np.float32),
         }
         text, pitch, energy, durations = self._front.run(None, feed)
-        pitch = _ranged(pitch.reshape(1, -1), style.pitch_range)
+        pitch = ranged(pitch.reshape(1, -1), style.pitch_range)
         torch.manual_seed(seed)
         wave = self._decoder(
             torch.tensor(text),
@@ -154,15 +148,6 @@ def _hibari() -> Any:
     import hibari
 
     return hibari.Hibari()
-
-
-def _ranged(pitch: npt.NDArray[np.float32], exponent: float) -> npt.NDArray[np.float32]:
-    """Pitch whose distances from its mean, in octaves, are multiplied by ``exponent``."""
-    voiced = pitch > VOICED_ABOVE
-    if voiced.any():
-        mean = np.exp(np.log(pitch[voiced]).mean())
-        pitch[voiced] = mean * (pitch[voiced] / mean) ** exponent
-    return pitch
 
 
 def _levelled(wave: npt.NDArray[np.float32]) -> npt.NDArray[np.int16]:

@@ -59,12 +59,17 @@ def weights(graph: Any) -> dict[str, Tensor]:
     return found
 
 
-@torch.compile(dynamic=True)
-def _snake(x: Tensor, gamma: Tensor, beta: Tensor, alpha: Tensor) -> Tensor:
-    """Instance norm over time, the style's scale and shift, x + sin²(αx)/α."""
+def _styled(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
+    """Instance norm over time, then the style's scale and shift, in float32."""
     wide = x.float()
     variance, mean = torch.var_mean(wide, dim=-1, keepdim=True, correction=0)
-    wide = (wide - mean) * torch.rsqrt(variance + 1e-5) * (1 + gamma) + beta
+    return (wide - mean) * torch.rsqrt(variance + 1e-5) * (1 + gamma) + beta
+
+
+@torch.compile(dynamic=True)
+def _snake(x: Tensor, gamma: Tensor, beta: Tensor, alpha: Tensor) -> Tensor:
+    """x styled, then x + sin²(αx)/α."""
+    wide = _styled(x, gamma, beta)
     return (wide + torch.sin(alpha * wide) ** 2 / alpha).to(x.dtype)
 
 
@@ -127,10 +132,7 @@ class Decoder:
 
     def _normed(self, name: str, x: Tensor, style: Tensor) -> Tensor:
         gamma, beta = self._style(name, style)
-        wide = x.float()
-        variance, mean = torch.var_mean(wide, dim=-1, keepdim=True, correction=0)
-        wide = (wide - mean) * torch.rsqrt(variance + 1e-5) * (1 + gamma) + beta
-        return F.leaky_relu(wide, 0.2).to(self._dtype)
+        return F.leaky_relu(_styled(x, gamma, beta), 0.2).to(self._dtype)
 
     def _snakes(self, name: str, x: Tensor, style: Tensor, kernel: int) -> Tensor:
         """Three rounds of two snake-activated convolutions, the first dilated, added to ``x``."""

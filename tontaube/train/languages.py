@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tontaube.train import texts
 from tontaube.train.corpus import ShardWriter
-from tontaube.train.data import SHARD, STYLE_WEIGHTS
+from tontaube.train.data import SHARD, drawn_style
 from tontaube.train.kokoro import Kokoro, Line
 from tontaube.train.phrases import phrases
 from tontaube.train.teacher import STYLES
@@ -49,7 +49,8 @@ def lines(dialogue: Path, timbres: list[str], held_out: set[str], seed: int = 4)
     rng = random.Random(seed)
     pools = {}
     for language, locale in LOCALES.items():
-        pool = [*texts.dialogue(dialogue, locale), *phrases(language, PHRASES)]
+        patterned = phrases(language, PHRASES) if locale else texts.templates(PHRASES)
+        pool = [*texts.dialogue(dialogue, locale), *patterned]
         pool = [text for text in dict.fromkeys(pool) if text.casefold() not in held_out]
         pools[language] = rng.sample(pool, len(pool))
     at = 0
@@ -61,7 +62,6 @@ def lines(dialogue: Path, timbres: list[str], held_out: set[str], seed: int = 4)
 
 def build(teacher: Kokoro, spoken: Iterator[Line], folder: Path, shards: int) -> None:
     """Speak the lines; write ``shards`` shards of 1000, going on where an earlier run ended."""
-    names, weights = list(STYLE_WEIGHTS), list(STYLE_WEIGHTS.values())
     for shard in range(shards):
         writer = ShardWriter(folder, f"languages-{shard:03d}")
         chosen = [next(spoken) for _ in range(SHARD)]
@@ -69,7 +69,7 @@ def build(teacher: Kokoro, spoken: Iterator[Line], folder: Path, shards: int) ->
             continue
         for index, line in enumerate(chosen):
             number = shard * SHARD + index
-            style = random.Random(number).choices(names, weights)[0]
+            style = drawn_style(number)
             utterance = teacher(line, STYLES[style], seed=number)
             if utterance is None:
                 continue

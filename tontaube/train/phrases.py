@@ -1,4 +1,5 @@
-"""Patterned lines in every language: numbers, prices, dates, questions, names, single words.
+"""Patterned lines in six languages: numbers, prices, dates, questions, names, single words. English
+has ``texts.templates``.
 
 Digits are written out by the server's own normalizer: training text looks as served text will.
 """
@@ -13,7 +14,6 @@ from tontaube.text.normalize import normalize
 from tontaube.train.texts import NAMES, PLACES
 
 SHORT = {
-    "english": "Hi. Hello. Yes. No. Okay. Thanks! Please. Sorry. Why? When? Who? Great! Bye.",
     "german": "Hallo. Ja. Nein. Gut. Danke! Bitte. Warum? Wann? Wer? Wo? Genau. Stimmt. Tschüss.",
     "spanish": "Hola. Sí. No. Bien. ¡Gracias! Por favor. ¿Por qué? ¿Cuándo? ¿Quién? Claro. Adiós.",
     "french": "Bonjour. Oui. Non. Bien. Merci ! Pardon. Pourquoi ? Quand ? Qui ? Au revoir.",
@@ -23,11 +23,6 @@ SHORT = {
 }
 # {n}: an integer, {s}: a small one, {y}: a year, {d}: a decimal, {name}, {place}
 PATTERNS = {
-    "english": (
-        "{n}.", "It costs {s} dollars.", "{name} is {s} years old.", "It was in {y}.",
-        "The train to {place} leaves at {s}.", "That is {d} percent.", "Has {name} met {name}?",
-        "Where is {name}? In {place}.", "My number is {c}.", "There were {n} people in {place}.",
-    ),
     "german": (
         "{n}.", "Das kostet {s} Euro.", "{name} ist {s} Jahre alt.", "Es war im Jahr {y}.",
         "Der Zug nach {place} fährt um {s} Uhr.", "Das sind {d} Prozent.", "Kennt {name} {name}?",
@@ -64,7 +59,7 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 
 def phrases(language: str, count: int, seed: int = 2) -> Iterator[str]:
-    """``count`` lines of one of the seven languages, in words, reproducible by ``seed``."""
+    """``count`` lines of one of the six languages, in words, reproducible by ``seed``."""
     rng = random.Random(seed)
     short = re.findall(r"[^.!?]+[.!?]", SHORT[language])
     for _ in range(count):
@@ -76,14 +71,12 @@ def phrases(language: str, count: int, seed: int = 2) -> Iterator[str]:
         elif kind < 0.3:
             yield f"{rng.choice(NAMES)}."
         else:
-            filled = FIELD.sub(
-                lambda m: _value(m[1], rng, language), rng.choice(PATTERNS[language])
-            )
+            filled = FIELD.sub(lambda m: _value(m[1], rng), rng.choice(PATTERNS[language]))
             spoken = normalize(filled, language).text
             yield spoken[0].upper() + spoken[1:]
 
 
-def _value(kind: str, rng: random.Random, language: str) -> str:
+def _value(kind: str, rng: random.Random) -> str:
     if kind == "n":
         return str(rng.randrange(10 ** rng.randint(1, 6)))
     if kind == "s":
@@ -91,8 +84,7 @@ def _value(kind: str, rng: random.Random, language: str) -> str:
     if kind == "y":
         return str(rng.randint(1800, 2030))
     if kind == "d":
-        point = "." if language == "english" else ","
-        return f"{rng.randint(1, 99)}{point}{rng.randint(1, 9)}"
+        return f"{rng.randint(1, 99)},{rng.randint(1, 9)}"
     if kind == "c":
         return ", ".join(str(rng.randrange(10)) for _ in range(rng.randint(3, 6)))
     return rng.choice(NAMES if kind == "name" else PLACES)

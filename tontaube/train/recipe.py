@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from tontaube.codec.build import SpectralConfig
-from tontaube.tokens import AUDIO_SPLIT, END_OF_SPEECH, PAD, TEXT_SPLIT, StageConfig
+from tontaube.tokens import StageConfig
+from tontaube.train.tokenizer import stage_ids
 
 LANGUAGES = {
     "english": "en", "german": "de", "spanish": "es", "french": "fr", "italian": "it",
@@ -40,7 +41,8 @@ def stage_config(
     stage: int, shape: Shape, tokenizer: Tokenizer, codec: SpectralConfig
 ) -> StageConfig:
     """The ``config.json`` of a stage of the small bundle."""
-    first = tokenizer.get_vocab_size()
+    ids = stage_ids(tokenizer)
+    codes = codec.semantic_codes + stage * codec.acoustic_codes
     return StageConfig(
         hidden_size=shape.width,
         num_hidden_layers=shape.blocks,
@@ -49,15 +51,11 @@ def stage_config(
         head_dim=64,
         intermediate_size=shape.inner,
         rope_theta=10_000.0,
-        vocab_size=first + codec.semantic_codes + stage * codec.acoustic_codes,
+        vocab_size=ids["audio_token_start_id"] + codes,
         max_position_embeddings=4096,
-        audio_token_start_id=first,
         target_codebook=stage,
         audio_head_hidden=shape.head,
-        pad_token_id=tokenizer.token_to_id(PAD),
-        eos_token_id=tokenizer.token_to_id(END_OF_SPEECH),
-        audio_marker_token_id=tokenizer.token_to_id(AUDIO_SPLIT),
-        text_marker_token_id=tokenizer.token_to_id(TEXT_SPLIT),
         semantic_vocab_size=codec.semantic_codes,
         acoustic_vocab_size=codec.acoustic_codes,
+        **ids,
     )

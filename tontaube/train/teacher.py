@@ -43,25 +43,40 @@ class Utterance:
     pitch: npt.NDArray[np.float16]
 
 
+def one_thread(model: Any) -> Any:
+    """An ONNX Runtime session of a loaded model, on one thread of the CPU."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def ranged(pitch: npt.NDArray[Any], exponent: float) -> npt.NDArray[Any]:
+    """Pitch whose distances from its mean, in octaves, are multiplied by ``exponent``; in place."""
+    voiced = pitch > VOICED_ABOVE
+    if voiced.any():
+        mean = np.exp(np.log(pitch[voiced]).mean())
+        pitch[voiced] = mean * (pitch[voiced] / mean) ** exponent
+    return pitch
+
+
 class Hibari:
     """The hibari package's voice, with its alignment made visible. One thread."""
 
     def __init__(self) -> None:
         import hibari
         import onnx
-        import onnxruntime as ort
 
         self._voice = hibari.Hibari()
         model = onnx.load(self._voice.model_path)
         model.graph.output.append(
             onnx.helper.make_tensor_value_info(ALIGNMENT, onnx.TensorProto.INT64, None)
         )
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        self._session = ort.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = one_thread(model)
 
     def __call__(self, text: str, style: Style, seed: int) -> Utterance | None:
         """Speak one sentence; None if the teacher would split it."""
@@ -72,10 +87,7 @@ class Hibari:
             return None
         ids = np.asarray(self._voice.ids(" ".join(spoken)))
         lh, th, ln, lr, phi, pitch, index = self._run(ids, style.rate)
-        voiced = pitch > VOICED_ABOVE
-        if voiced.any():
-            mean = np.exp(np.log(pitch[voiced]).mean())
-            pitch[voiced] = mean * (pitch[voiced] / mean) ** style.pitch_range
+        pitch = ranged(pitch, style.pitch_range)
         wave = dsp.synth(lh, th, ln, lr, phi, pitch, np.random.default_rng(seed))
         samples = (np.clip(wave * LEVEL, -1, 1) * 32767).astype(np.int16)
         return Utterance(samples, ids[index].astype(np.uint8), pitch.astype(np.float16))

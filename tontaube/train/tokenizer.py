@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -49,6 +50,17 @@ def build_tokenizer(languages: Iterable[str], styles: Iterable[str]) -> Tokenize
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
     return tokenizer
+
+
+def stage_ids(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The fields of ``StageConfig`` that a tokenizer of ``build_tokenizer`` decides."""
+    return {
+        "audio_token_start_id": tokenizer.get_vocab_size(),
+        "pad_token_id": tokenizer.token_to_id(PAD),
+        "eos_token_id": tokenizer.token_to_id(END_OF_SPEECH),
+        "audio_marker_token_id": tokenizer.token_to_id(AUDIO_SPLIT),
+        "text_marker_token_id": tokenizer.token_to_id(TEXT_SPLIT),
+    }
 
 
 def alphabet() -> str:

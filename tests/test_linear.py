@@ -36,7 +36,7 @@ def test_products_are_close(out: int, width: int) -> None:
     torch.manual_seed(0)
     weight, bias, x = torch.randn(out, width), torch.randn(out), torch.randn(12, width)
     exact = pack(weight, bias)(x)
-    assert isinstance(pack(weight, bias), PackedLinear)
+    assert ((exact - PackedLinear(weight, bias)(x)).norm() / exact.norm()).item() < 1e-5
     found = pack(weight, bias, int8=True)(x)
     assert ((found - exact).norm() / exact.norm()).item() < 0.02
     half = pack(weight.bfloat16(), bias, int8=True)(x.bfloat16())
@@ -44,12 +44,16 @@ def test_products_are_close(out: int, width: int) -> None:
     assert ((half.float() - exact).norm() / exact.norm()).item() < 0.02
 
 
-@pytest.mark.parametrize(("out", "width"), [(24, 16), (768, 256), (98, 640)])
-def test_a_row_does_not_depend_on_the_others(out: int, width: int) -> None:
+SHAPES = [(24, 16), (768, 256), (98, 640), (4_098, 256), (256, 768), (1_445, 256), (2_048, 2_048)]
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize(("out", "width"), SHAPES)
+def test_a_row_does_not_depend_on_the_others(out: int, width: int, int8: bool) -> None:
     torch.manual_seed(0)
-    product = Int8Linear(torch.randn(out, width), torch.randn(out))
-    x = torch.randn(33, width)
+    product = pack(torch.randn(out, width), torch.randn(out), int8=int8)
+    x = torch.randn(73, width)
     together = product(x)
-    for rows in (1, 2, 7):
+    for rows in (1, 2, 7, 20, 64):
         apart = torch.cat([product(part) for part in x.split(rows)])
         assert torch.equal(apart, together)

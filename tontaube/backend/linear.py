@@ -1,14 +1,16 @@
 """A weight matrix laid out for this CPU → products with a few rows at a time.
 
-oneDNN's packed product serves two needs at once. It is the fastest one here for the handful of rows
-of a decoding step, and in float32 a row's result does not depend on how many rows are multiplied
-with it, which the BLAS does not promise; batch-invariant serving rests on that. In int8 sums are
-whole numbers, so that this holds by itself. Where oneDNN is missing the plain product is used.
+In float32 a row's result must not depend on how many rows are multiplied with it: batch-invariant
+serving rests on that. The BLAS does not promise it, but for small matrices, laid out input by
+output and given two rows or more, it is so, and quick; whether it is so on this machine is tried
+with each shape. Otherwise oneDNN's packed product is taken, which keeps two rows or more apart at
+any size, and is the quickest for large matrices. In int8 sums are whole numbers: nothing to try.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -17,13 +19,46 @@ from torch import Tensor
 from tontaube.codec.tensors import to_int8
 
 _TYPICAL_ROWS = 8  # what the packing is tuned for; other counts work as well
+_SMALL = 2**21  # elements of a matrix that the BLAS may multiply
+_TRIED = (*range(2, 18), 24, 33, 64, 65, 129, 257)  # rows
 
 Product = Callable[[Tensor], Tensor]  # x [rows, in] → [rows, out]
 
 
 def pack(weight: Tensor, bias: Tensor | None = None, *, int8: bool = False) -> Product:
     """``x [rows, in] → x @ weight.T + bias [rows, out]`` in ``weight``'s type, for inference."""
-    return Int8Linear(weight, bias) if int8 else PackedLinear(weight, bias)
+    if int8:
+        return Int8Linear(weight, bias)
+    small = weight.device.type == "cpu" and weight.dtype == torch.float32
+    if small and weight.numel() <= _SMALL and _keeps_rows_apart(*weight.shape):
+        return SmallLinear(weight, bias)
+    return PackedLinear(weight, bias)
+
+
+class SmallLinear:
+    """``x [rows, in] → x @ weight.T + bias [rows, out]``, float32, by the BLAS."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight = weight.detach().t().contiguous()
+        self._bias = None if bias is None else bias.detach().float()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if len(x) == 1:  # a single row would be summed in another order
+            return self(torch.cat((x, x)))[:1]
+        if self._bias is None:
+            return torch.mm(x, self._weight)
+        return torch.addmm(self._bias, x, self._weight)
+
+
+@lru_cache(maxsize=256)
+def _keeps_rows_apart(out: int, width: int) -> bool:
+    """Whether the BLAS's product with a matrix of this shape gives a row the same bits in any
+    company of two rows or more. Another order of summation shows in nearly every element."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn((width, out), generator=generator)
+    x = torch.randn((_TRIED[-1], width), generator=generator)
+    whole = x @ weight
+    return all(torch.equal(x[-rows:] @ weight, whole[-rows:]) for rows in _TRIED)
 
 
 class PackedLinear:
@@ -40,6 +75,8 @@ class PackedLinear:
     def __call__(self, x: Tensor) -> Tensor:
         if not self._packed:
             return F.linear(x, self._weight, self._bias)
+        if len(x) == 1 and x.dtype == torch.float32:  # for some sizes summed in another order
+            return self(torch.cat((x, x)))[:1]
         out: Tensor = torch.ops.mkldnn._linear_pointwise.default(
             x, self._weight, self._bias, "none", [], ""
         )

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tontaube.backend.linear import PackedLinear
+from tontaube.backend.linear import Product, pack
 from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import ConvNeXtBlock, ResidualVectorQuantizer, WeightNormConv1d
 from tontaube.codec.spectral import SpectralDecoder
@@ -49,7 +49,7 @@ class SpectralRows:
         self._pre = _Block(decoder.pre)
         self._blocks = [_Block(block) for block in decoder.blocks]
         self._norm = _LayerNorm(decoder.norm)
-        self._head = PackedLinear(decoder.head.weight.float(), decoder.head.bias.float())
+        self._head = pack(decoder.head.weight.float(), decoder.head.bias.float())
 
     def start(self) -> Tails:
         """A stream before its first frame: zeros, as at the edge of a whole decode."""
@@ -97,8 +97,8 @@ class _Block:
         self._bias = _float(block.dwconv.bias)
         self._norm = _LayerNorm(block.norm)
         gain = torch.ones(self.width) if block.gamma is None else _float(block.gamma)
-        self._inner = PackedLinear(block.pwconv1.weight.float(), block.pwconv1.bias.float())
-        self._outer = PackedLinear(
+        self._inner = pack(block.pwconv1.weight.float(), block.pwconv1.bias.float())
+        self._outer = pack(
             block.pwconv2.weight.float() * gain[:, None], block.pwconv2.bias.float() * gain
         )
 
@@ -150,9 +150,9 @@ def _table(quantizer: ResidualVectorQuantizer) -> list[Tensor]:
     ]
 
 
-def _pointwise(weight: Tensor, bias: Tensor | None) -> PackedLinear:
+def _pointwise(weight: Tensor, bias: Tensor | None) -> Product:
     assert bias is not None
-    return PackedLinear(weight[..., 0].float(), bias.float())
+    return pack(weight[..., 0].float(), bias.float())
 
 
 def _float(value: Tensor | None) -> Tensor:

@@ -155,8 +155,10 @@ def test_who_comes_first() -> None:
     order = sorted(work, key=lambda item: policy(*item, now))
     assert order == [work[5], work[3], work[2], work[1], work[4], work[0]]
     assert policy(rich, 30.0, now).level == policy(poor, 2.5, now).level > TOGETHER
-    assert policy(poor, 2.5, now + 1.1).level == 0  # there is that much to do for it
-    assert policy(Playback(7.4), 0.0, now).level == 0  # it has waited long enough
+    assert policy(poor, 2.5, now + 1.1).level == TOGETHER  # there is that much to do for it
+    assert policy(Playback(7.4), 0.0, now).level == TOGETHER  # it has waited long enough
+    assert policy(poor, 2.5, now + 1.4).level < TOGETHER  # the last moment
+    assert policy(poor, 2.5, now + 1.6).level == TOGETHER  # too late to hurry
 
 
 async def test_waiting_for_a_place_does_not_make_urgent() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-TOGETHER = 2
+TOGETHER = 1
 """From this level on it matters less whose work is done first than how much is done at once: the
 module with the most work of the most urgent level comes next, not the one with the oldest."""
 
@@ -57,26 +57,32 @@ stream; ``heard``: the moment at which that could be heard if nothing else were 
 class ByDeadline:
     """Streams without audio first, oldest first; then by the moment the listener runs dry.
 
-    Only two things go before a new stream: a listener who would run dry if his work were put off,
-    and a stream that has waited for its first audio for too long; among these the earliest deadline
-    wins. As every emission moves its stream's deadline into the future, nothing waits for ever. All
-    other work is done TOGETHER: newcomers that come close after each other share their steps, as
-    first pieces made one by one would take most of the machine at high rates, and whoever has time
-    left waits for company.
+    Only two things go before a new stream: a listener who would soon run dry if his work were put
+    off, and a stream that has waited for its first audio for too long. As every emission moves its
+    stream's deadline into the future, nothing waits for ever. Those who need it at once, and can
+    still be helped, go one by one, the earliest deadline first. All other work is done TOGETHER:
+    newcomers that come close after each other share their steps, as first pieces made one by one
+    would take most of the machine at high rates; whoever has time left waits for company; and
+    where more listeners are late than can be helped, the shortest way out is to do as much at once
+    as possible.
     """
 
     reserve: float = 0.75  # seconds by which work should be done before its listener runs dry
+    hurry: float = 0.2  # seconds before that moment from which on nobody else is waited for
     patience: float = 3.0  # for first audio
 
     def __call__(self, playback: Playback, at: float, heard: float) -> Urgency:
         started = playback.origin is not None
         origin = playback.arrival + self.patience if playback.origin is None else playback.origin
         deadline = origin + at
-        if deadline - heard < self.reserve:
+        left = deadline - heard
+        if 0.0 <= left < self.hurry:
             return Urgency(0, deadline)
+        if left < self.reserve:
+            return Urgency(TOGETHER, deadline)
         if not started and at <= 0.0:
-            return Urgency(TOGETHER, playback.arrival)
-        return Urgency(TOGETHER + 1, deadline)
+            return Urgency(TOGETHER + 1, playback.arrival)
+        return Urgency(TOGETHER + 2, deadline)
 
 
 def first_come_first_served(playback: Playback, at: float, heard: float) -> Urgency:

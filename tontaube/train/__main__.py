@@ -48,6 +48,14 @@ def _decoder(args: argparse.Namespace) -> None:
     decoder.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
 
 
+def _adversarial(args: argparse.Namespace) -> None:
+    from tontaube.codec.build import SpectralConfig
+    from tontaube.train import decoder
+
+    source = decoder.Polish(args.run / "corpus", args.run / "codes", args.run / "decoder")
+    decoder.adversarial(source, args.run / "adversarial", SpectralConfig(), args.minutes)
+
+
 def _codes(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig, build_spectral
     from tontaube.train import codes
@@ -125,6 +133,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "semantic": _semantic,
     "codec": _codec,
     "decoder": _decoder,
+    "adversarial": _adversarial,
     "codes": _codes,
     "stage": _stage,
     "export": _export,
@@ -164,6 +173,10 @@ def _parser() -> argparse.ArgumentParser:
     step = commands.add_parser("codec", parents=[common], help="train the rest of the codec")
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("decoder", parents=[common], help="polish it; codes are final")
+    step.add_argument("--minutes", type=float, default=60)
+    step = commands.add_parser(
+        "adversarial", parents=[common], help="polish the decoder against discriminators"
+    )
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
     step.add_argument("--semantic", action="store_true", help="only C0: the rest may still train")

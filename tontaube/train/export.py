@@ -94,8 +94,9 @@ def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
 
 def codec_weights(run: Path) -> dict[str, torch.Tensor]:
     """The codec of a run, without what only training needs."""
-    polished = (run / "decoder" / "checkpoint.pt").exists()
-    saved = _checkpoint(run / ("decoder" if polished else "codec"))["model"]
+    steps = ("adversarial", "decoder", "codec")  # the last one that was trained
+    last = next(step for step in steps if (run / step / "checkpoint.pt").exists())
+    saved = _checkpoint(run / last)["model"]
     return {n.removeprefix("codec."): t for n, t in saved.items() if n.startswith("codec.")}
 
 

@@ -5,19 +5,23 @@ Safe to use from any thread; it starts streams by a callback and knows nothing o
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from tontaube.errors import Busy
 
-_FRAME_SECONDS = 0.080  # every playing stream needs one frame of each stage in this time
 _MARGIN = 0.15
-_FOLLOW = 0.2  # of the way to the newest estimate
+_P99 = 2.33  # standard errors
+_JUDGED = 4  # windows of work from which the limit may be judged
+_REMEMBERED = 16  # windows at most
+_LONGEST_WAIT = 256  # windows before a limit that was too high is tried again
 
 
 class Ticket(Protocol):
@@ -29,32 +33,50 @@ class Ticket(Protocol):
 
 @dataclass(slots=True)
 class StreamLimit:
-    """The largest number of streams whose frames are all ready in time, found while running.
+    """The largest number of streams that are all spoken in time, found while running.
 
-    One *round* advances every playing stream by a frame. The number whose rounds fit the frame
-    budget with margin is estimated again and again; the limit follows a running mean of that, by
-    one stream at a time, so that it neither swings nor depends on where it began.
+    A second of audio costs so many seconds of work, less the more streams share their steps; what
+    more streams would cost is not known before they play. So the limit is judged by what it costs
+    when it is reached. Where so many streams leave no margin of a second, it falls; where they do, at
+    the 99th percentile of what the mean may be, one more is tried after a while, and after twice
+    that while where the last try had failed, so that it settles.
     """
 
     maximum: int
     value: int
     adjust: bool = True
-    _fitting: float | None = None  # streams, a running mean
+    _costs: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    _windows: int = 0  # since the last change
+    _wait: int = _JUDGED  # windows until one more is tried
+    _risen: bool = False  # the last change was one up
 
-    def observe(self, round_seconds: Callable[[int], float], playing: int) -> None:
-        """``round_seconds`` says what a round with a number of streams takes, by what was measured
-        with ``playing`` of them; call every few seconds of work."""
-        if not self.adjust or playing < 1:
+    def observe(self, cost: float, playing: int) -> None:
+        """``cost``: seconds of work for a second of audio, over a window of a few seconds in which
+        ``playing`` streams were spoken."""
+        if not self.adjust or playing < self.value:  # a limit that is not reached cannot be judged
             return
-        budget = _FRAME_SECONDS * (1 - _MARGIN)
-        fitting = bisect_right(range(1, self.maximum + 1), budget, key=round_seconds)
-        before = self.value if self._fitting is None else self._fitting
-        self._fitting = before + _FOLLOW * (fitting - before)
-        if self._fitting < self.value - 0.25 and playing >= self.value:
-            self.value = max(1, self.value - 1)
-        elif self._fitting > self.value + 0.75 and playing >= self.value - 1:
-            # A limit that is not reached cannot be judged; it rises only next to what was seen.
-            self.value = min(self.maximum, self.value + 1)
+        self._costs.append(cost)
+        self._windows += 1
+        if self._windows < _JUDGED:
+            return
+        mean = float(np.mean(self._costs))
+        error = float(np.std(self._costs)) / math.sqrt(len(self._costs))
+        fitting = (1 - _MARGIN) / mean
+        if fitting < self.value:
+            if self._risen:  # a try that failed, at once or after a while
+                self._wait = min(2 * self._wait, _LONGEST_WAIT)
+            fallen = min(max(int(fitting), self.value * 3 // 4), self.value - 1)
+            self._change(max(1, fallen), risen=False)
+        elif self._windows >= self._wait and self.value < self.maximum:
+            if self.value * (mean + _P99 * error) < 1 - _MARGIN:
+                if self._risen:  # one that did not
+                    self._wait = max(self._wait // 2, _JUDGED)
+                self._change(self.value + 1, risen=True)
+
+    def _change(self, value: int, *, risen: bool) -> None:
+        self.value, self._risen = value, risen
+        self._costs.clear()
+        self._windows = 0
 
 
 class Admission:

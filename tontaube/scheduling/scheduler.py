@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tontaube.backend.base import StageModule
@@ -28,16 +29,23 @@ from tontaube.scheduling.outbox import Outbox
 from tontaube.scheduling.session import Limits, Modules, Session, Submission
 from tontaube.scheduling.steps import LaneStatus
 from tontaube.scheduling.urgency import TOGETHER, ByDeadline, Playback, Policy, Urgency
-from tontaube.types import STREAMS
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SETTLE_ROUNDS = 3  # a step wakes a coroutine, which wakes another, which adds the next job
-_OBSERVE_TURNS = 256  # between two looks at whether fewer or more streams should play at once
-_FRAME_SECONDS = 0.080
+_WINDOW_SECONDS = 2.0  # of audio of each stream between two looks at how many should play at once
 _STAY = 4  # times as much work must wait elsewhere before a module is left with work in it: who is
 # at the same place of a piece then stays together, through all modules
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """Where the last look at the cost of audio ended: seconds emitted, seconds of work, streams."""
+
+    audio: float = 0.0
+    busy: float = 0.0
+    playing: int = 0
 
 
 class Scheduler:
@@ -70,7 +78,7 @@ class Scheduler:
         self._policy = policy or ByDeadline()
         self._loop = asyncio.get_running_loop()
         self._lane: Lane | None = None  # that made the last step
-        self._turns = 0
+        self._observed = _Observed()
         self._stopping = False
 
     @property
@@ -118,10 +126,7 @@ class Scheduler:
             self._fail(f"{name}: {type(error).__name__}: {error}")
             return True
         lane.steps.record(self.modules.clock() - start, batch)
-        self._turns += 1
-        if self._turns % _OBSERVE_TURNS == 0:
-            self.admission.limit.observe(self.round_seconds(), self.admission.active)
-            self.admission.refresh()
+        self._observe()
         return True
 
     def _ranks(self, now: float) -> dict[str, Rank]:
@@ -185,26 +190,17 @@ class Scheduler:
         """CB0..CB3 and the codec. Callable from any thread."""
         return tuple(lane.status() for lane in self._lanes)
 
-    def round_seconds(self) -> Callable[[int], float]:
-        """How long it takes, at the 99th percentile, until each of so many streams has advanced by
-        a frame.
-
-        A piece is in one stage at a time, so that a step of a stage has a quarter of the streams at
-        best and four steps are needed, one of them a slow one; and there is the codec's mean share.
-        Which batches are seen is no matter: where there is little work they are small.
-        """
-        lines = [lane.steps.line() for lane in self.modules.stages]
-        frames = self.modules.emitted_seconds / _FRAME_SECONDS
-        codec = self.modules.codec.steps.busy / frames if frames else 0.0
-        most = self.modules.limits.max_batch
-
-        def seconds(streams: int) -> float:
-            batch = max(1.0, min(streams / STREAMS, most))
-            steps = max(1.0, streams / batch)
-            stages = sum(steps * line(batch) + line.slow for line in lines)
-            return stages + codec * streams
-
-        return seconds
+    def _observe(self) -> None:
+        """Now and then: what did the last audio cost, and may more or fewer streams play?"""
+        audio = self.modules.emitted_seconds - self._observed.audio
+        playing = self.admission.active
+        if audio < _WINDOW_SECONDS * max(1, playing):
+            return
+        busy = sum(lane.steps.busy for lane in self._lanes)
+        cost = (busy - self._observed.busy) / audio
+        self.admission.limit.observe(cost, min(playing, self._observed.playing))
+        self._observed = _Observed(self.modules.emitted_seconds, busy, playing)
+        self.admission.refresh()
 
     def _fail(self, message: str) -> None:
         failure = Unavailable(f"the model worker stopped: {message}")

@@ -26,19 +26,6 @@ class LaneStatus:
     busy_seconds: float  # since the start
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What a step of so many sequences takes, in seconds: a straight line through the middle of
-    what was seen, and what a slow step (99th percentile) takes beyond it."""
-
-    rest: float
-    slope: float
-    slow: float
-
-    def __call__(self, batch: float) -> float:
-        return max(0.0, self.rest + self.slope * batch)
-
-
 @dataclass(slots=True)
 class Steps:
     """The last steps' durations, batch sizes and frames; fixed memory, readable from any thread."""
@@ -62,18 +49,6 @@ class Steps:
         """Of the step time over the ``last`` steps; 0 before the first."""
         chosen = self._recent(self._seconds, last)
         return float(np.quantile(chosen, q)) if chosen.size else 0.0
-
-    def line(self) -> Line:
-        """The last steps' times over their batches."""
-        seconds = self._recent(self._seconds, _WINDOW)
-        batches = self._recent(self._batches, _WINDOW)
-        if not seconds.size:
-            return Line(0.0, 0.0, 0.0)
-        apart = batches - batches.mean()
-        spread = float(apart @ apart)
-        slope = max(0.0, float(apart @ seconds) / spread) if spread else 0.0
-        rest, slow = np.quantile(seconds - slope * batches, (0.5, 0.99))
-        return Line(float(rest), slope, float(slow - rest))
 
     def mean_batch(self) -> float:
         """Sequences a step; 0 before the first."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 WINDOWS = (512, 1024, 2048)  # samples at 24 kHz
 LIKENESS = 2.0  # of the features' distance beside the verdict
-SHARE = 1.0  # of the discriminator's gradient, as a multiple of the reconstruction's norm
+SHARE = 3.0  # of the discriminator's gradient, as a multiple of the reconstruction's norm
 
 
 class Discriminator(nn.Module):

@@ -37,8 +37,8 @@ class StreamLimit:
 
     A second of audio costs so many seconds of work, less the more streams share their steps; what
     more streams would cost is not known before they play. So the limit is judged by what it costs
-    when it is reached. Where so many streams leave no margin of a second, it falls; where they do, at
-    the 99th percentile of what the mean may be, one more is tried after a while, and after twice
+    when it is reached. Where so many streams leave no margin of a second, it falls; where they do,
+    at the 99th percentile of what the mean may be, one more is tried after a while, and after twice
     that while where the last try had failed, so that it settles.
     """
 

@@ -74,10 +74,3 @@ def test_edges_are_as_smooth_as_the_rest(
               for shift in range(-900, 901, 60) if abs(shift) > 100]  # fmt: skip
     assert at_edges.max() <= 1.2 * max(found.max() for found in others) + 1e-6
     assert at_edges.mean() <= 1.2 * max(found.mean() for found in others) + 1e-6
-
-
-def test_a_click_would_be_found(signals: dict[str, Samples]) -> None:
-    speech = signals["speech"].copy()
-    usual = bends(speech).max()
-    speech[RATE:] += 0.5
-    assert bends(speech).max() > 1.2 * usual

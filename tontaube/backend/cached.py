@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from tontaube.backend.linear import Product, pack
 from tontaube.backend.network import Block, RMSNorm, StageNetwork, inverse_frequencies
+from tontaube.tokens import StageConfig
 
+_KEPT = 64  # rows at most of steps whose room is kept
 _SPAN = 64  # decoding looks at whole spans of keys, so that lengths share kernels
 
 
@@ -65,6 +67,8 @@ class CachedNetwork:
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = config.head_dim
         self._dtype, self._int8 = dtype, int8
+        self._config = config
+        self._rows: dict[int, _Rows] = {}
         # the last axes [token, kv_head, d]: a token is one contiguous write
         self.memory = torch.zeros(
             (config.num_hidden_layers, 2, slots, self.capacity, self._kv_heads, self._head_dim),
@@ -86,36 +90,41 @@ class CachedNetwork:
 
     def run(self, batch: StepBatch) -> Tensor:
         """Write the step's keys and values; give the last block's output, float32 [M, D]."""
-        turns = self._turns.index_select(0, batch.positions)
+        ids, positions, places = batch.ids, batch.positions, batch.places
+        alone = len(ids) == 1
+        if alone:  # products keep rows apart from two on; the second one is the first again
+            ids, positions, places = (x.expand(2) for x in (ids, positions, places))
+        rows = self._rows_of(len(ids))
+        turns = self._turns.index_select(0, positions)
         attention = _StepAttention(self._by_head, batch)
-        x = F.embedding(batch.ids, self._embedding).float()
+        x = F.embedding(ids, self._embedding).float()
         for i, layer in enumerate(self._layers):
-            q, k, v = self._project(x, layer, turns)
-            self._places[2 * i].index_copy_(0, batch.places, k)
-            self._places[2 * i + 1].index_copy_(0, batch.places, v)
-            x = x + layer.out(attention(i, q))
-            gate, up = layer.gate_up(self._normalize(x).to(self._dtype)).chunk(2, -1)
-            x = x + layer.down(F.silu(gate) * up)
-        return x
+            layer.qkv.into(self._normalize(x, rows.normed, rows.length), rows.qkv)
+            self._normalize_head(rows.qk, rows.qk, rows.lengths)
+            rows.qk.mul_(layer.qk_gain)
+            rows.pairs.mul_(turns)
+            self._places[2 * i].index_copy_(0, places, rows.k.to(self._dtype))
+            self._places[2 * i + 1].index_copy_(0, places, rows.v.to(self._dtype))
+            mixed = attention(i, rows.q.to(self._dtype))
+            layer.out.add_to(x, torch.cat((mixed, mixed)) if alone else mixed)
+            layer.gate_up.into(self._normalize(x, rows.normed, rows.length), rows.gate_up)
+            torch.mul(F.silu(rows.gate, inplace=True), rows.up, out=rows.inner)
+            layer.down.add_to(x, rows.inner)
+        return x[:1] if alone else x
 
     def logits(self, x: Tensor) -> Tensor:
         """``run``'s rows [R, D] → float32 [R, head_size] in head order."""
-        inner = self._fc1(self._normalize(x).to(self._dtype))
-        return self._fc2(F.mish(inner)).float()
+        inner = self._fc1(self._normalize(x, torch.empty_like(x), x.new_empty(len(x), 1)))
+        return self._fc2(F.mish(inner))
 
-    def _project(
-        self, x: Tensor, layer: _FusedBlock, turns: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """x [M, D] → q [M, heads, d], k and v [M, kv_heads, d]."""
-        both = self._heads + self._kv_heads
-        qkv = layer.qkv(self._normalize(x).to(self._dtype)).view(
-            -1, both + self._kv_heads, self._head_dim
-        )
-        qk = qkv[:, :both].float()  # queries and keys are normed and turned alike
-        qk = self._normalize_head(qk) * layer.qk_gain
-        pairs = torch.view_as_complex(qk.view(-1, both, self._head_dim // 2, 2))
-        qk = torch.view_as_real(pairs * turns).flatten(-2).to(self._dtype)
-        return qk[:, : self._heads], qk[:, self._heads :], qkv[:, both:]
+    def _rows_of(self, count: int) -> _Rows:
+        """Room for a step's rows; that of decoding steps, of which there are few sizes, is kept."""
+        rows = self._rows.get(count)
+        if rows is None:
+            rows = _Rows(self._config, count)
+            if count <= _KEPT:
+                self._rows[count] = rows
+        return rows
 
     def _fuse(self, block: nn.Module) -> _FusedBlock:
         assert isinstance(block, Block)
@@ -194,6 +203,27 @@ class _FusedBlock:
     down: Product
 
 
+class _Rows:
+    """What M rows of a step work in, and the views that it is looked at through: making both anew
+    for every block takes longer than the arithmetic of a small network."""
+
+    def __init__(self, config: StageConfig, count: int) -> None:
+        d, heads, kv_heads = config.head_dim, config.num_attention_heads, config.num_key_value_heads
+        both = heads + kv_heads
+        self.normed = torch.zeros(count, config.hidden_size)
+        self.length = torch.zeros(count, 1)
+        self.qkv = torch.zeros(count, (both + kv_heads) * d)
+        by_head = self.qkv.view(count, both + kv_heads, d)
+        self.qk = by_head[:, :both]  # queries and keys are normed and turned alike
+        self.lengths = torch.zeros(count, both, 1)
+        self.pairs = torch.view_as_complex(by_head.view(count, -1, d // 2, 2))[:, :both]
+        self.q, self.k = by_head[:, :heads], by_head[:, heads:both]  # [M, heads, d]
+        self.v = by_head[:, both:]
+        self.gate_up = torch.zeros(count, 2 * config.intermediate_size)
+        self.gate, self.up = self.gate_up.chunk(2, -1)
+        self.inner = torch.zeros(count, config.intermediate_size)
+
+
 class _Normalize:
     """RMS norm in few kernels: x / hypot(‖x‖, √(n·eps)), which lacks a factor √n.
 
@@ -204,10 +234,11 @@ class _Normalize:
         self._scale = math.sqrt(width)
         self._floor = torch.tensor(math.sqrt(width * eps))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        normed: Tensor = x / torch.hypot(length, self._floor)
-        return normed
+    def __call__(self, x: Tensor, out: Tensor, length: Tensor) -> Tensor:
+        """``x`` [..., n] → ``out``, by way of ``length`` [..., 1]."""
+        torch.linalg.vector_norm(x, dim=-1, keepdim=True, out=length)
+        torch.hypot(length, self._floor, out=length)
+        return torch.div(x, length, out=out)
 
     def gain(self, norm: RMSNorm) -> Tensor:
         return norm.weight.detach().float() * self._scale

@@ -9,7 +9,7 @@ any size, and is the quickest for large matrices. In int8 sums are whole numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from functools import lru_cache
 
 import torch
@@ -22,11 +22,26 @@ _TYPICAL_ROWS = 8  # what the packing is tuned for; other counts work as well
 _SMALL = 2**21  # elements of a matrix that the BLAS may multiply
 _TRIED = (*range(2, 18), 24, 33, 64, 65, 129, 257)  # rows
 
-Product = Callable[[Tensor], Tensor]  # x [rows, in] → [rows, out]
+
+class Product(ABC):
+    """``x [rows, in] → x @ weight.T + bias [rows, out]``, for inference; all of it float32, however
+    the weight is kept."""
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Tensor:
+        """Into new memory."""
+
+    def into(self, x: Tensor, out: Tensor) -> None:
+        """Into ``out`` [rows, out]."""
+        out.copy_(self(x))
+
+    def add_to(self, rest: Tensor, x: Tensor) -> None:
+        """``rest`` [rows, out] grows by the product."""
+        rest.add_(self(x))
 
 
 def pack(weight: Tensor, bias: Tensor | None = None, *, int8: bool = False) -> Product:
-    """``x [rows, in] → x @ weight.T + bias [rows, out]`` in ``weight``'s type, for inference."""
+    """The product with a matrix in its own type, or in int8."""
     if int8:
         return Int8Linear(weight, bias)
     small = weight.device.type == "cpu" and weight.dtype == torch.float32
@@ -35,8 +50,8 @@ def pack(weight: Tensor, bias: Tensor | None = None, *, int8: bool = False) -> P
     return PackedLinear(weight, bias)
 
 
-class SmallLinear:
-    """``x [rows, in] → x @ weight.T + bias [rows, out]``, float32, by the BLAS."""
+class SmallLinear(Product):
+    """By the BLAS, in float32."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._weight = weight.detach().t().contiguous()
@@ -49,6 +64,18 @@ class SmallLinear:
             return torch.mm(x, self._weight)
         return torch.addmm(self._bias, x, self._weight)
 
+    def into(self, x: Tensor, out: Tensor) -> None:
+        if len(x) == 1 or self._bias is not None:
+            super().into(x, out)
+        else:
+            torch.mm(x, self._weight, out=out)
+
+    def add_to(self, rest: Tensor, x: Tensor) -> None:
+        if len(x) == 1 or self._bias is not None:
+            super().add_to(rest, x)
+        else:
+            rest.addmm_(x, self._weight)
+
 
 @lru_cache(maxsize=256)
 def _keeps_rows_apart(out: int, width: int) -> bool:
@@ -58,40 +85,47 @@ def _keeps_rows_apart(out: int, width: int) -> bool:
     weight = torch.randn((width, out), generator=generator)
     x = torch.randn((_TRIED[-1], width), generator=generator)
     whole = x @ weight
-    return all(torch.equal(x[-rows:] @ weight, whole[-rows:]) for rows in _TRIED)
+    rest = torch.randn((len(x), out), generator=generator)
+    added = torch.addmm(rest, x, weight)
+    return all(
+        torch.equal(x[-rows:] @ weight, whole[-rows:])
+        and torch.equal(torch.addmm(rest[-rows:], x[-rows:], weight), added[-rows:])
+        for rows in _TRIED
+    )
 
 
-class PackedLinear:
-    """``x [rows, in] → x @ weight.T + bias [rows, out]`` in ``weight``'s type, for inference."""
+class PackedLinear(Product):
+    """By oneDNN, or plainly where that is missing, in the weight's type."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         weight = weight.detach().contiguous()
         self._bias = bias.detach().to(weight.dtype) if bias is not None else None
+        self._dtype = weight.dtype
         self._packed = _can_pack(weight)
         if self._packed:
             weight = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_ROWS)
         self._weight = weight
 
     def __call__(self, x: Tensor) -> Tensor:
-        if not self._packed:
-            return F.linear(x, self._weight, self._bias)
-        if len(x) == 1 and x.dtype == torch.float32:  # for some sizes summed in another order
+        if len(x) == 1 and self._dtype == torch.float32:  # for some sizes summed in another order
             return self(torch.cat((x, x)))[:1]
+        x = x.to(self._dtype)
+        if not self._packed:
+            return F.linear(x, self._weight, self._bias).float()
         out: Tensor = torch.ops.mkldnn._linear_pointwise.default(
             x, self._weight, self._bias, "none", [], ""
         )
-        return out
+        return out.float()
 
 
-class Int8Linear:
-    """The same product with the matrix kept in int8, a scale for each of its rows.
+class Int8Linear(Product):
+    """With the matrix kept in int8, a scale for each of its rows.
 
     The rows of ``x`` are rounded likewise for the product and no longer: that takes the CPU's
     integer instructions, which are several times as fast as converting the matrix each time.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self._dtype = weight.dtype
         self._bias = bias.detach().float() if bias is not None else None
         whole, scales = to_int8(weight.detach())
         self._scales = scales[:, 0].contiguous()  # [out]
@@ -115,7 +149,7 @@ class Int8Linear:
         else:
             out = F.linear(whole.float(), self._weight.float()) * self._scales
         out = out * scales
-        return (out if self._bias is None else out + self._bias).to(self._dtype)
+        return out if self._bias is None else out + self._bias
 
 
 def _can_pack(weight: Tensor) -> bool:

@@ -16,10 +16,13 @@ from torch import nn
 from tests.test_spectral import TINY
 from tests.tiny import tiny_network
 from tontaube.codec.build import build_spectral
+from tontaube.codec.spectral import BINS
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.train import batches, codec, recipe, recode, stages
+from tontaube.train.__main__ import COMMANDS, parser
 from tontaube.train.codes import CodedItem, extract, load
 from tontaube.train.corpus import HOP, ShardWriter, read
+from tontaube.train.export import SHARPENED_BINS, sharpened
 from tontaube.train.progress import Progress, cosine, linear_after
 from tontaube.train.rows import IGNORED, RowMaker
 from tontaube.train.teacher import PHONEMES, Utterance
@@ -200,6 +203,29 @@ def write_codes(folder: Path, what: list[CodedItem]) -> None:
     np.save(folder / "shard-000.npy", np.concatenate([c.codes for c in what], 1))
     rows = [[c.id, c.text, c.language, c.style, c.speaker, c.codes.shape[1]] for c in what]
     (folder / "shard-000.json").write_text(json.dumps(rows))
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_step_of_the_recipe_is_a_command(quick: bool) -> None:
+    for words in recipe.command_lines("run", "bundle", quick=quick):
+        step = parser().parse_args(words)
+        assert step.command in COMMANDS and step.run == Path("run")
+        assert getattr(step, "minutes", 0.5) <= (0.5 if quick else 180)
+    assert step.target == Path("bundle") and step.command == "export"
+
+
+def test_sharper_magnitudes_keep_their_mean_and_phases_stay() -> None:
+    weights = build_spectral(TINY).state_dict()
+    sharp = sharpened(weights)
+    changed = {name for name in weights if not torch.equal(weights[name], sharp[name])}
+    assert changed == {"dac.decoder.head.weight"}  # a bias that is flat stays flat
+    head, old = sharp["dac.decoder.head.weight"], weights["dac.decoder.head.weight"]
+    torch.testing.assert_close(head[BINS : 2 * BINS], old[BINS : 2 * BINS])
+    torch.testing.assert_close(head[3 * BINS :], old[3 * BINS :])
+    for first in (0, 2 * BINS):
+        before, after = old[first : first + BINS], head[first : first + BINS]
+        middle = slice(SHARPENED_BINS, BINS - SHARPENED_BINS)
+        assert 1.2 < (after[middle].std(0) / before[middle].std(0)).mean() < 1.3
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:

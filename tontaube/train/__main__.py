@@ -48,14 +48,6 @@ def _decoder(args: argparse.Namespace) -> None:
     decoder.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
 
 
-def _adversarial(args: argparse.Namespace) -> None:
-    from tontaube.codec.build import SpectralConfig
-    from tontaube.train import decoder
-
-    source = decoder.Polish(args.run / "corpus", args.run / "codes", args.run / "decoder")
-    decoder.adversarial(source, args.run / "adversarial", SpectralConfig(), args.minutes)
-
-
 def _codes(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig, build_spectral
     from tontaube.train import codes
@@ -122,6 +114,18 @@ def _finetune(args: argparse.Namespace) -> None:
     finetune.finetune(bundle, args.data, labels, args.target, plan)
 
 
+def _all(args: argparse.Namespace) -> None:
+    from tontaube.train import recipe
+
+    shared = ["--threads", str(args.threads)]
+    texts = ["--fortunes", str(args.fortunes)]
+    texts += ["--dialogue", str(args.dialogue)] if args.dialogue else []
+    for words in recipe.command_lines(str(args.run), str(args.target), quick=args.quick):
+        print(f"== {' '.join(words)}", flush=True)
+        step = parser().parse_args([*words, *shared, *(texts if words[0] == "data" else [])])
+        COMMANDS[step.command](step)
+
+
 def _held_out() -> set[str]:
     """Texts that measure the result: no training text may be one of them."""
     lines = (path.read_text("utf-8").splitlines() for path in TEXTS.glob("*.txt"))
@@ -129,11 +133,11 @@ def _held_out() -> set[str]:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "all": _all,
     "data": _data,
     "semantic": _semantic,
     "codec": _codec,
     "decoder": _decoder,
-    "adversarial": _adversarial,
     "codes": _codes,
     "stage": _stage,
     "export": _export,
@@ -156,15 +160,20 @@ def _add_finetune(step: argparse.ArgumentParser) -> None:
     step.add_argument("--style", help="where list.tsv does not say")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tontaube.train", description=__doc__)
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    made = argparse.ArgumentParser(prog="python -m tontaube.train", description=__doc__)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--run", type=Path, default=Path("runs/english"))
     common.add_argument("--threads", type=int, default=1)
-    commands = parser.add_subparsers(dest="command", required=True)
-    step = commands.add_parser("data", parents=[common], help="speak the training texts")
-    step.add_argument("--fortunes", type=Path, default=Path("/usr/share/games/fortunes"))
-    step.add_argument("--dialogue", type=Path, help="folder with gettext catalogues")
+    commands = made.add_subparsers(dest="command", required=True)
+    texts = argparse.ArgumentParser(add_help=False)
+    texts.add_argument("--fortunes", type=Path, default=Path("/usr/share/games/fortunes"))
+    texts.add_argument("--dialogue", type=Path, help="folder with gettext catalogues")
+    step = commands.add_parser("all", parents=[common, texts], help="every step up to a bundle")
+    step.add_argument("--quick", action="store_true", help="a toy, in a few minutes")
+    step.add_argument("--target", type=Path, required=True, help="folder of the new bundle")
+    step = commands.add_parser("data", parents=[common, texts], help="speak the training texts")
     step.add_argument("--limit", type=int)
     step.add_argument("--part", default="0/1", help="i/n: this process takes every n-th shard")
     step = commands.add_parser("semantic", parents=[common], help="train what makes C0")
@@ -173,10 +182,6 @@ def _parser() -> argparse.ArgumentParser:
     step = commands.add_parser("codec", parents=[common], help="train the rest of the codec")
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("decoder", parents=[common], help="polish it; codes are final")
-    step.add_argument("--minutes", type=float, default=60)
-    step = commands.add_parser(
-        "adversarial", parents=[common], help="polish the decoder against discriminators"
-    )
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
     step.add_argument("--semantic", action="store_true", help="only C0: the rest may still train")
@@ -200,11 +205,11 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("--target", type=Path, default=Path("tontaube/bundles/mini"))
     step.add_argument("--id", default="tontaube-mini")
     step.add_argument("--revision", default="1")
-    return parser
+    return made
 
 
 def main() -> None:
-    args = _parser().parse_args()
+    args = parser().parse_args()
     torch.set_num_threads(args.threads)
     try:
         COMMANDS[args.command](args)

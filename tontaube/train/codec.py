@@ -3,7 +3,7 @@
 C0 (content encoder and semantic VQ) learns phonemes and nothing else (``semantic``): 4 096 codes
 hold 96 % of the phoneme quadruples that frames of English show, so that words never hang on what
 CB1..CB3 add. It is frozen then, CB0 can start, and the rest learns to reconstruct (``train``). When
-all codes are final, the decoder alone goes on while CB1..CB3 train (``decoder``).
+all codes are final, the decoder alone can be polished while CB1..CB3 train (``decoder``).
 """
 
 from __future__ import annotations
@@ -117,12 +117,11 @@ class CodecTraining(nn.Module):
         assert isinstance(c0, Quantizing)
         return int((c0.usage > 0.01).sum())
 
-    def polish(self, batch: Batch, codes: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The crops as decoded from final codes [B, 4, T], and the losses that the decoder answers
-        for, except reconstruction."""
+    def polish(self, batch: Batch, codes: Tensor) -> dict[str, Tensor]:
+        """The losses that the decoder answers for, given final codes [B, 4, T]."""
         with torch.no_grad():
             latents = crops(self.codec.latents(codes), batch.crops)
-        return self._decode(latents, batch)
+        return self._decoder_losses(latents, batch)
 
     def read_phonemes(self, audio: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """The losses that C0 answers for: phonemes read from the quantized content, phonemes read
@@ -156,21 +155,19 @@ class CodecTraining(nn.Module):
             for quantizing in self.quantizing[1 : 1 + depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
-        audio, losses = self._decode(latents, batch)
-        losses["rec"] = self.reconstruction(audio, batch.target)
+        losses = self._decoder_losses(latents, batch)
         losses["vq"] = commitment.float()
         losses["ph"] = self._phoneme_loss(logits.float(), batch.labels)
         return losses
 
-    def _decode(self, latents: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Audio [B, n], and the losses of pitch, voicing and the harmonic part's phase."""
+    def _decoder_losses(self, latents: Tensor, batch: Batch) -> dict[str, Tensor]:
         decoder = self.codec.dac.decoder
         assert isinstance(decoder, SpectralDecoder)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             filter_ = decoder.filter(latents)
         noise = self._draw_noise(filter_.noise.shape)
         audio, harmonic = decoder.shape(decoder.spectra(batch.pulses), filter_, noise)
-        losses = {}
+        losses = {"rec": self.reconstruction(audio, batch.target)}
         voiced = (batch.pitch > VOICED_ABOVE).float()
         distance = (torch.log(filter_.pitch / batch.pitch.clamp(min=VOICED_ABOVE))).abs()
         losses["f0"] = (voiced * distance).sum() / voiced.sum().clamp(min=1)
@@ -179,7 +176,7 @@ class CodecTraining(nn.Module):
         level = magnitude(aim)
         scale = level + 0.1 * level.mean((1, 2), keepdim=True) + 1e-3
         losses["coh"] = (magnitude(harmonic - aim) / scale).clamp(max=3).mean()
-        return audio, losses
+        return losses
 
     def _draw_noise(self, shape: torch.Size) -> Tensor:
         """A random stretch of prepared complex noise: drawing afresh costs 6 % of a step."""

@@ -7,10 +7,9 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
-PARTS = ("semantic", "codec", "decoder", "adversarial", "cb0", "cb1", "cb2", "cb3")
+PARTS = ("semantic", "codec", "decoder", "cb0", "cb1", "cb2", "cb3")
 SHOWN = {  # of a stage: "loss"
     "semantic": ("ph", "free"), "codec": ("rec", "ph", "coh"), "decoder": ("rec", "coh"),
-    "adversarial": ("rec", "judge", "likeness"),
 }  # fmt: skip
 SMOOTHING = 0.8
 

@@ -98,9 +98,8 @@ def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
 
 def codec_weights(run: Path) -> dict[str, torch.Tensor]:
     """The codec of a run, without what only training needs."""
-    steps = ("adversarial", "decoder", "codec")  # the last one that was trained
-    last = next(step for step in steps if (run / step / "checkpoint.pt").exists())
-    saved = _checkpoint(run / last)["model"]
+    polished = (run / "decoder" / "checkpoint.pt").exists()
+    saved = _checkpoint(run / ("decoder" if polished else "codec"))["model"]
     return {n.removeprefix("codec."): t for n, t in saved.items() if n.startswith("codec.")}
 
 

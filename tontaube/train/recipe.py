@@ -1,4 +1,4 @@
-"""Sizes of the shipped bundle: what is trained, not how."""
+"""The shipped bundle's sizes, and the steps that train it, with their minutes."""
 
 from __future__ import annotations
 
@@ -35,6 +35,37 @@ SHAPES = (
     Shape(2, 128, 256, 2, 1, 128),
     Shape(2, 128, 256, 2, 1, 128),
 )
+
+STEPS = (
+    ("data", 0),  # minutes; 0: until it is done
+    ("semantic", 20),
+    ("codes --semantic", 0),
+    ("stage 0", 130),
+    ("codec", 40),
+    ("codes", 0),
+    ("decoder", 30),
+    ("stage 1", 50),
+    ("stage 2", 16),
+    ("stage 3", 15),
+    ("export", 0),
+)
+QUICK_LINES, QUICK_MINUTES = 1_100, 0.5
+
+
+def command_lines(run: str, target: str, *, quick: bool = False) -> list[list[str]]:
+    """The commands of ``python -m tontaube.train`` that make a bundle, in order; ``quick``: a toy
+    that says nothing intelligible, but by way of every step."""
+    lines = []
+    for step, minutes in STEPS:
+        words = [*step.split(), "--run", run]
+        if minutes:
+            words += ["--minutes", str(QUICK_MINUTES if quick else minutes)]
+        if step == "data" and quick:
+            words += ["--limit", str(QUICK_LINES)]
+        if step == "export":
+            words += ["--target", target]
+        lines.append(words)
+    return lines
 
 
 def stage_config(

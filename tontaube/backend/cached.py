@@ -13,21 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tontaube.backend.attention import SPAN, Piece, StepAttention
 from tontaube.backend.linear import Product, pack
 from tontaube.backend.network import Block, RMSNorm, StageNetwork, inverse_frequencies
 from tontaube.tokens import StageConfig
 
 _KEPT = 64  # rows at most of steps whose room is kept
-_SPAN = 64  # decoding looks at whole spans of keys, so that lengths share kernels
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Tokens ``start..stop`` of the sequence in ``slot``: a part of its prefill."""
-
-    slot: int
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +54,7 @@ class CachedNetwork:
         weights, keys and values, ``int8`` keeps matrices in int8. Norms and the residual stream are
         float32."""
         config = network.config
-        self.capacity = -(-(tokens + 1) // _SPAN) * _SPAN  # the last index takes idle rows' tokens
+        self.capacity = -(-(tokens + 1) // SPAN) * SPAN  # the last index takes idle rows' tokens
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._head_dim = config.head_dim
         self._dtype, self._int8 = dtype, int8
@@ -96,7 +87,7 @@ class CachedNetwork:
             ids, positions, places = (x.expand(2) for x in (ids, positions, places))
         rows = self._rows_of(len(ids))
         turns = self._turns.index_select(0, positions)
-        attention = _StepAttention(self._by_head, batch)
+        attention = StepAttention(self._by_head, batch.lengths, batch.longest, batch.pieces)
         x = F.embedding(ids, self._embedding).float()
         for i, layer in enumerate(self._layers):
             layer.qkv.into(self._normalize(x, rows.normed, rows.length), rows.qkv)
@@ -161,37 +152,6 @@ class CachedNetwork:
         return halves.transpose(1, 2).flatten(0, 2)
 
 
-class _StepAttention:
-    """One step's attention: all decoding rows at once, then piece by piece."""
-
-    def __init__(self, by_head: Tensor, batch: StepBatch) -> None:
-        """``by_head`` [2 · layers, slots, kv_heads, capacity, d]: keys and values by turns."""
-        self._rows = len(batch.lengths)
-        self._pieces = batch.pieces
-        span = -(-batch.longest // _SPAN) * _SPAN
-        self._decoding = by_head[:, : self._rows, :, :span].unbind()
-        self._prefilling = [
-            by_head[:, p.slot : p.slot + 1, :, : p.stop].unbind() for p in batch.pieces
-        ]
-        seen = torch.arange(span) < batch.lengths[:, None, None, None]
-        self._row_mask = _additive(seen, by_head.dtype)  # [rows, 1, 1, span]
-        self._masks = [_causal(piece, by_head.dtype) for piece in batch.pieces]
-
-    def __call__(self, layer: int, q: Tensor) -> Tensor:
-        """q [M, heads, d] over the slots' keys and values → [M, heads · d]."""
-        mixed = []
-        if self._rows:
-            k, v = self._decoding[2 * layer], self._decoding[2 * layer + 1]
-            mixed.append(_attention(q[: self._rows].unsqueeze(2), k, v, self._row_mask).flatten(1))
-        first = self._rows
-        for piece, memory, mask in zip(self._pieces, self._prefilling, self._masks, strict=True):
-            queries = q[first : first + piece.stop - piece.start].transpose(0, 1)[None]
-            out = _attention(queries, memory[2 * layer], memory[2 * layer + 1], mask)
-            mixed.append(out[0].transpose(0, 1).flatten(1))
-            first += piece.stop - piece.start
-        return torch.cat(mixed) if len(mixed) > 1 else mixed[0]
-
-
 @dataclass(frozen=True, slots=True)
 class _FusedBlock:
     """A block's weights as four matrices."""
@@ -242,17 +202,3 @@ class _Normalize:
 
     def gain(self, norm: RMSNorm) -> Tensor:
         return norm.weight.detach().float() * self._scale
-
-
-def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    out: Tensor = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
-    return out
-
-
-def _causal(piece: Piece, dtype: torch.dtype) -> Tensor:
-    queries = torch.arange(piece.start, piece.stop)
-    return _additive(torch.arange(piece.stop) <= queries[:, None], dtype)  # [stop - start, stop]
-
-
-def _additive(seen: Tensor, dtype: torch.dtype) -> Tensor:
-    return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, float("-inf"))

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tontaube.backend.cached import CachedNetwork, Piece, StepBatch
+from tontaube.backend.attention import Piece
+from tontaube.backend.cached import CachedNetwork, StepBatch
 from tontaube.backend.jobs import STOPS, Limits
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.prefix import PrefixCache, block_keys

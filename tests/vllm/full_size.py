@@ -69,7 +69,7 @@ def load(which: int, folder: Path, dtype: torch.dtype) -> Loaded:
 
 
 def _parameters(model: torch.nn.Module) -> int:
-    """Of a network in vLLM, which on a CPU packs a layer's weight and keeps no more than its sizes."""
+    """Of a network in vLLM, which on a CPU packs layers' weights and keeps only their sizes."""
     from vllm.model_executor.layers.linear import LinearBase
 
     kept = sum(parameter.numel() for parameter in model.parameters())

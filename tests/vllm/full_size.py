@@ -69,16 +69,7 @@ def load(which: int, folder: Path, dtype: torch.dtype) -> Loaded:
 
 
 def _parameters(model: torch.nn.Module) -> int:
-    """Of a network in vLLM, which on a CPU packs layers' weights and keeps only their sizes."""
-    from vllm.model_executor.layers.linear import LinearBase
-
-    kept = sum(parameter.numel() for parameter in model.parameters())
-    packed = sum(
-        layer.input_size_per_partition * layer.output_size_per_partition
-        for layer in model.modules()
-        if isinstance(layer, LinearBase) and not layer.weight.numel()
-    )
-    return kept + packed
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def main() -> None:

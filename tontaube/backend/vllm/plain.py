@@ -7,6 +7,8 @@ apiece, so that a server grew by hundreds of MiB while prompts of all lengths ca
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 from vllm.model_executor.layers.linear import LinearBase, UnquantizedLinearMethod
@@ -25,16 +27,16 @@ def keep_plain(network: nn.Module) -> None:
             layer.quant_method = _PlainEmbedding()
 
 
-class _PlainLinear(UnquantizedLinearMethod):
+class _PlainLinear(UnquantizedLinearMethod):  # type: ignore[misc]  # it has no types
     """What vLLM calls is named by vLLM."""
 
     def process_weights_after_loading(self, layer: nn.Module) -> None:
         """Nothing is packed."""
 
-    def apply(self, layer: nn.Module, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def apply(self, layer: Any, x: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, layer.weight, bias)
 
 
-class _PlainEmbedding(UnquantizedEmbeddingMethod):
+class _PlainEmbedding(UnquantizedEmbeddingMethod):  # type: ignore[misc]
     def process_weights_after_loading(self, layer: nn.Module) -> None:
         """Nothing is packed."""

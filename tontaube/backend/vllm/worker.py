@@ -7,7 +7,7 @@ from typing import Any
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 
-class StageWorker(CPUWorker):
+class StageWorker(CPUWorker):  # type: ignore[misc]  # it has no types
     """vLLM draws a code after every piece of a prompt and throws away all but the last. It winds
     the generator of a seed back after that, which torch's generators for CPUs refuse, so that a
     step with such a piece failed. Here those codes are drawn without the request's generator.

@@ -17,7 +17,7 @@ ORDER = (
     ("hub",),
     ("sources",),
     ("text",),
-    ("tokens", "numerics"),
+    ("tokens", "numerics", "kernels"),
     ("layout", "footprint"),
     ("audio",),
     ("backend", "codec", "voices", "cache"),

@@ -125,8 +125,9 @@ async def test_batched_with_others_a_request_sounds_as_alone(engine: Engine) -> 
 
 
 async def test_at_every_ramp_the_audio_is_that_of_its_codes(rig: Rig) -> None:
-    """The same C0 whatever the pieces, and samples that equal one decode of all codes."""
-    request = SpeechRequest(text=SHORT, seed=5, trim_silence=False)
+    """The same C0 whatever the pieces, and samples that equal one decode of all codes. With this
+    seed speech ends by itself in torch and in vLLM: other C0 is tried again if none was heard."""
+    request = SpeechRequest(text=SHORT, seed=0, trim_silence=False)
     before = len(rig.recorders)
     for initial in (0.4, 1.2, 6.0):
         samples = await speak(rig.engine, replace(request, initial_seconds=initial))

@@ -142,6 +142,18 @@ def test_seeds_decide_and_repeat_in_any_company(stage: VllmStage) -> None:
     assert run(stage, [long_job("x", sampling=replace(mixed, seed=12))])["x"] != alone
 
 
+def test_seeds_decide_and_repeat_however_prompts_are_cut(
+    folder: Path, stage: VllmStage, open_stage: OpenStage
+) -> None:
+    drawing = Sampling(temperature=0.9, top_p=0.95, top_k=20, seed=5)
+    jobs = [
+        tiny_job(f"{length}", length, 12, min_codes=12, sampling=replace(drawing, seed=length))
+        for length in (3, 33, 120, 180)
+    ]
+    pieces = open_stage(folder, replace(LIMITS, prefill_tokens=32))
+    assert run(pieces, jobs) == run(stage, jobs)
+
+
 def test_positions_that_depend_on_later_tokens_need_the_salt(
     recordings: Recordings, open_stage: OpenStage
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from vllm import EngineArgs, ModelRegistry
 from vllm.exceptions import VLLMError
+from vllm.platforms import current_platform
 from vllm.v1.engine.llm_engine import LLMEngine
 
 from tontaube.backend.network import StageNetwork
@@ -19,6 +20,7 @@ from tontaube.errors import Unavailable
 from tontaube.tokens import StageConfig
 
 _ARCHITECTURE = "TontaubeStage"
+_CPU_WORKER = "tontaube.backend.vllm.worker.StageWorker"
 
 # Empty. Without one vLLM takes ``eos_token_id``, a vocabulary id, from a stage's config.json and
 # masks the code of that number wherever it masks the stops of a job.
@@ -65,6 +67,7 @@ def arguments(folder: Path, capacity: Capacity, dtype: torch.dtype, *, eager: bo
         enforce_eager=eager,
         disable_log_stats=True,
         distributed_executor_backend="uni",
+        worker_cls=_CPU_WORKER if current_platform.is_cpu() else "auto",
     )
 
 

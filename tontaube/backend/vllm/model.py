@@ -14,9 +14,11 @@ from torch import Tensor, nn
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from vllm.model_executor.models.qwen3 import Qwen3Model
 from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
+from vllm.platforms import current_platform
 
 from tontaube.backend.network import AudioHead
 from tontaube.backend.vllm.ids import EngineIds
+from tontaube.backend.vllm.plain import keep_plain
 from tontaube.backend.vllm.positions import PositionBook
 from tontaube.tokens import StageConfig, Vocabulary
 
@@ -46,6 +48,8 @@ class VllmStageNetwork(nn.Module):
             padding_size=1,  # no product is taken with it: as many rows as the checkpoint has
             prefix=maybe_prefix(prefix, "model.embed_tokens"),
         )
+        if current_platform.is_cpu():
+            keep_plain(self)
         self.audio_head = AudioHead(config)
         self.make_empty_intermediate_tensors = self.model.make_empty_intermediate_tensors
         self.positions = PositionBook()

@@ -133,6 +133,8 @@ def _draw_among(logits: Tensor, choice: Choice, candidates: int) -> Ints:
 
 
 def _select(choice: Choice, rows: Mask) -> Choice:
+    if rows.all():
+        return choice
     return Choice(
         temperature=choice.temperature[rows],
         top_k=choice.top_k[rows],

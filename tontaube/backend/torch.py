@@ -154,7 +154,9 @@ class TorchStage:
         rows, slots = self._finish_pieces(pieces, len(batch.lengths))
         if not len(slots):
             return []
-        logits = self._network.logits(hidden[torch.from_numpy(rows)])
+        if len(rows) != len(hidden):
+            hidden = hidden.index_select(0, torch.from_numpy(rows))
+        logits = self._network.logits(hidden)
         return self._give_out(slots, self._sampling.draw(slots, logits))
 
     def _seat(self) -> None:

@@ -17,7 +17,7 @@ ORDER = (
     ("hub",),
     ("sources",),
     ("text",),
-    ("tokens", "numerics", "kernels"),
+    ("tokens", "numerics", "memory"),
     ("layout", "footprint"),
     ("audio",),
     ("backend", "codec", "voices", "cache"),

@@ -29,7 +29,7 @@ from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
 from tontaube.hub import Hub
-from tontaube.kernels import bound_kernels
+from tontaube.memory import bound_memory
 from tontaube.numerics import int8_weights, stage_device, stage_dtype
 from tontaube.scheduling.lanes import DecodeTogether, one_by_one
 from tontaube.sources import open_bundle
@@ -63,7 +63,7 @@ class Machinery:
 
 def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machinery]:
     """Open the model and load its weights. Raises BundleError, Unavailable."""
-    bound_kernels()
+    bound_memory()
     if settings.threads:
         torch.set_num_threads(settings.threads)
     bundle = open_bundle(settings.model, settings.parts, hub)

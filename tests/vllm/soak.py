@@ -135,7 +135,9 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         # every request is made anew; who waits is not refused on a machine that is busy
-        running_app(Path(folder), phrase_cache_bytes="0", progress_timeout="600") as app,
+        running_app(
+            Path(folder), phrase_cache_bytes="0", progress_timeout="600", wait_timeout="600"
+        ) as app,
     ):
         soak = Soak(app, args.rate, args.leaving, args.seed)
         asyncio.run(soak.run(60 * args.minutes))

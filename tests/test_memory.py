@@ -13,9 +13,7 @@ def test_few_kernels_are_kept_and_the_operators_choice_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
-    monkeypatch.setenv(
-        "ONEDNN_PRIMITIVE_CACHE_CAPACITY", ""
-    )  # so that it is unset again at the end
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "")  # is unset at the end
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
     bound_memory()
     assert os.environ["LRU_CACHE_CAPACITY"] == "7"

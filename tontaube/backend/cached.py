@@ -18,8 +18,6 @@ from tontaube.backend.linear import Product, pack
 from tontaube.backend.network import Block, RMSNorm, StageNetwork, inverse_frequencies
 from tontaube.tokens import StageConfig
 
-_KEPT = 64  # rows at most of steps whose room is kept
-
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
@@ -59,7 +57,8 @@ class CachedNetwork:
         self._head_dim = config.head_dim
         self._dtype, self._int8 = dtype, int8
         self._config = config
-        self._rows: dict[int, _Rows] = {}
+        self._room = _Rows(config, max(2, slots))
+        self._rows: dict[int, _Rows] = {}  # views of it
         # the last axes [token, kv_head, d]: a token is one contiguous write
         self.memory = torch.zeros(
             (config.num_hidden_layers, 2, slots, self.capacity, self._kv_heads, self._head_dim),
@@ -109,12 +108,12 @@ class CachedNetwork:
         return self._fc2(F.mish(inner))
 
     def _rows_of(self, count: int) -> _Rows:
-        """Room for a step's rows; that of decoding steps, of which there are few sizes, is kept."""
+        """Room for a step's rows: that of decoding steps is there, a prompt's is made for it."""
+        if count > len(self._room.normed):
+            return _Rows(self._config, count)
         rows = self._rows.get(count)
         if rows is None:
-            rows = _Rows(self._config, count)
-            if count <= _KEPT:
-                self._rows[count] = rows
+            rows = self._rows[count] = _Rows(self._config, count, self._room)
         return rows
 
     def _fuse(self, block: nn.Module) -> _FusedBlock:
@@ -167,21 +166,21 @@ class _Rows:
     """What M rows of a step work in, and the views that it is looked at through: making both anew
     for every block takes longer than the arithmetic of a small network."""
 
-    def __init__(self, config: StageConfig, count: int) -> None:
+    def __init__(self, config: StageConfig, count: int, room: _Rows | None = None) -> None:
+        """In memory of their own, or in the first rows of ``room``."""
         d, heads, kv_heads = config.head_dim, config.num_attention_heads, config.num_key_value_heads
-        both = heads + kv_heads
-        self.normed = torch.zeros(count, config.hidden_size)
-        self.length = torch.zeros(count, 1)
-        self.qkv = torch.zeros(count, (both + kv_heads) * d)
+        both, inner = heads + kv_heads, config.intermediate_size
+        widths = (config.hidden_size, 1, (both + kv_heads) * d, both, 2 * inner, inner)
+        whole = [torch.zeros(count, width) for width in widths] if room is None else room.parts
+        self.parts = [part[:count] for part in whole]
+        self.normed, self.length, self.qkv, lengths, self.gate_up, self.inner = self.parts
         by_head = self.qkv.view(count, both + kv_heads, d)
         self.qk = by_head[:, :both]  # queries and keys are normed and turned alike
-        self.lengths = torch.zeros(count, both, 1)
+        self.lengths = lengths.unsqueeze(2)
         self.pairs = torch.view_as_complex(by_head.view(count, -1, d // 2, 2))[:, :both]
         self.q, self.k = by_head[:, :heads], by_head[:, heads:both]  # [M, heads, d]
         self.v = by_head[:, both:]
-        self.gate_up = torch.zeros(count, 2 * config.intermediate_size)
         self.gate, self.up = self.gate_up.chunk(2, -1)
-        self.inner = torch.zeros(count, config.intermediate_size)
 
 
 class _Normalize:

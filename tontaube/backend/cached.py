@@ -170,6 +170,7 @@ class _Rows:
         """In memory of their own, or in the first rows of ``room``."""
         d, heads, kv_heads = config.head_dim, config.num_attention_heads, config.num_key_value_heads
         both, inner = heads + kv_heads, config.intermediate_size
+        self.parts: list[Tensor]
         widths = (config.hidden_size, 1, (both + kv_heads) * d, both, 2 * inner, inner)
         whole = [torch.zeros(count, width) for width in widths] if room is None else room.parts
         self.parts = [part[:count] for part in whole]
@@ -180,7 +181,7 @@ class _Rows:
         self.pairs = torch.view_as_complex(by_head.view(count, -1, d // 2, 2))[:, :both]
         self.q, self.k = by_head[:, :heads], by_head[:, heads:both]  # [M, heads, d]
         self.v = by_head[:, both:]
-        self.gate, self.up = self.gate_up.chunk(2, -1)
+        self.gate, self.up = self.gate_up[:, :inner], self.gate_up[:, inner:]
 
 
 class _Normalize:

@@ -6,6 +6,8 @@ the rate at which they are written, each shifted a little to where it continues 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -71,9 +73,11 @@ class Tempo:
         return round(self._window * self._hop * self._speed)
 
     def _needed(self) -> int:
-        """How much input, counted from the stream's start, the next window looks at."""
+        """How much input, counted from the stream's start, must be there for the next window: what
+        it looks at, and, at high speeds, as much as the output with it stands for."""
         continued = self._previous + self._hop
-        return max(continued, self._nominal() + self._search) + 2 * self._hop
+        looked_at = max(continued, self._nominal() + self._search) + 2 * self._hop
+        return max(looked_at, math.ceil((self._window + 1) * self._hop * self._speed))
 
     def _write_window(self) -> Samples:
         hop = self._hop

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tontaube.backend.attention import StepAttention, in_parts
+from tontaube.backend.attention import StepAttention, in_parts, row_attention
 
 torch.set_num_threads(1)
 
@@ -32,8 +32,9 @@ def test_a_row_does_not_depend_on_the_others(heads: int, kv_heads: int, others: 
     torch.manual_seed(0)
     memory = torch.randn(2, 6, kv_heads, 1_024, 64)  # one layer's keys and values
     q = torch.randn(6, heads, 64)
+    attend = row_attention(heads // kv_heads, 64, torch.float32)
     for length in (1, 64, 200, 511, 780):
-        alone = StepAttention(memory, torch.tensor([length]), length, ())(0, q[:1])
+        alone = StepAttention(memory, torch.tensor([length]), length, (), attend)(0, q[:1])
         lengths = torch.tensor([length, *[others] * 5])
-        together = StepAttention(memory, lengths, max(length, others), ())(0, q)
+        together = StepAttention(memory, lengths, max(length, others), (), attend)(0, q)
         assert torch.equal(together[:1], alone)

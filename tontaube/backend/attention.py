@@ -6,6 +6,7 @@ however far the longest of them reaches (see ``linear``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,12 +27,32 @@ class Piece:
     stop: int
 
 
+RowAttention = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""One query a row: q [R, heads, d], k and v [R, kv_heads, span, d], mask [R, 1, span] added →
+[R, heads · d]."""
+
+
+def row_attention(repeated: int, d: int, dtype: torch.dtype) -> RowAttention:
+    """The quickest one here that keeps rows apart, for ``repeated`` heads to a key-value head."""
+    quick = dtype == torch.float32 and _parts_keep_rows_apart(repeated, d)
+    return in_parts if quick else _in_one
+
+
 class StepAttention:
     """All decoding rows at once, then piece by piece."""
 
-    def __init__(self, by_head: Tensor, lengths: Tensor, longest: int, pieces: tuple[Piece, ...]):
+    def __init__(
+        self,
+        by_head: Tensor,
+        lengths: Tensor,
+        longest: int,
+        pieces: tuple[Piece, ...],
+        attend: RowAttention,
+    ) -> None:
         """``by_head`` [2 · layers, slots, kv_heads, capacity, d]: keys and values by turns;
-        ``lengths`` int [rows]: the keys of the slots that decode, ``longest`` of them."""
+        ``lengths`` int [rows]: the keys of the slots that decode, ``longest`` of them; ``attend``
+        of ``row_attention``."""
+        self._attend = attend
         self._rows = len(lengths)
         self._pieces = pieces
         span = -(-longest // SPAN) * SPAN
@@ -46,10 +67,7 @@ class StepAttention:
         mixed = []
         if self._rows:
             k, v = self._decoding[2 * layer], self._decoding[2 * layer + 1]
-            repeated, d = q.shape[1] // k.shape[1], q.shape[2]
-            quick = k.dtype == torch.float32 and _parts_keep_rows_apart(repeated, d)
-            attend = in_parts if quick else _in_one
-            mixed.append(attend(q[: self._rows], k, v, self._row_mask))
+            mixed.append(self._attend(q[: self._rows], k, v, self._row_mask))
         first = self._rows
         for piece, memory, mask in zip(self._pieces, self._prefilling, self._masks, strict=True):
             queries = q[first : first + piece.stop - piece.start].transpose(0, 1)[None]
@@ -60,8 +78,7 @@ class StepAttention:
 
 
 def in_parts(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """One query a row: q [R, heads, d], k and v [R, kv_heads, span, d], mask [R, 1, span] added →
-    [R, heads · d]. A few plain products, several times as quick as torch's fused kernel."""
+    """A RowAttention of a few plain products, several times as quick as torch's fused kernel."""
     repeated, scale = q.shape[1] // k.shape[1], q.shape[2] ** -0.5
     mixed = []
     for head in range(k.shape[1]):

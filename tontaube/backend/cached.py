@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tontaube.backend.attention import SPAN, Piece, StepAttention
+from tontaube.backend.attention import SPAN, Piece, StepAttention, row_attention
 from tontaube.backend.linear import Product, pack
 from tontaube.backend.network import Block, RMSNorm, StageNetwork, inverse_frequencies
 from tontaube.tokens import StageConfig
@@ -57,6 +57,7 @@ class CachedNetwork:
         self._head_dim = config.head_dim
         self._dtype, self._int8 = dtype, int8
         self._config = config
+        self._attend = row_attention(self._heads // self._kv_heads, self._head_dim, dtype)
         self._room = _Rows(config, max(2, slots))
         self._rows: dict[int, _Rows] = {}  # views of it
         # the last axes [token, kv_head, d]: a token is one contiguous write
@@ -86,7 +87,9 @@ class CachedNetwork:
             ids, positions, places = (x.expand(2) for x in (ids, positions, places))
         rows = self._rows_of(len(ids))
         turns = self._turns.index_select(0, positions)
-        attention = StepAttention(self._by_head, batch.lengths, batch.longest, batch.pieces)
+        attention = StepAttention(
+            self._by_head, batch.lengths, batch.longest, batch.pieces, self._attend
+        )
         x = F.embedding(ids, self._embedding).float()
         for i, layer in enumerate(self._layers):
             layer.qkv.into(self._normalize(x, rows.normed, rows.length), rows.qkv)

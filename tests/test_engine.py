@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -265,6 +266,28 @@ async def test_closing_ends_streams(tmp_path: Path) -> None:
             await r.engine.close()
             with pytest.raises(TontaubeError):
                 await stream.samples()
+
+
+@pytest.mark.parametrize("inside", [1, 2, 3])
+async def test_closing_ends_whoever_speaks_or_waits(
+    tmp_path: Path, inside: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"ahead_seconds": 0.5, "phrase_cache_bytes": 0, "max_streams": inside}
+    async with rig(tmp_path, **settings) as r, AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(r.engine.stream(REQUEST)) for _ in range(6)]
+        assert r.engine.status().queue_length == 6 - inside
+        async for _ in streams[0]:
+            break  # held up by a reader that takes no more
+        await r.engine.close()
+        assert r.idle()
+        for stream in streams:
+            with pytest.raises(Unavailable, match="closed"):
+                async with asyncio.timeout(20):
+                    await stream.samples()
+        with pytest.raises(Unavailable, match="closed"):
+            await speak(r.engine)
+    gc.collect()  # a task that was left behind complains when it is collected
+    assert not caplog.records
 
 
 # Dictation ---------------------------------------------------------------------------------------

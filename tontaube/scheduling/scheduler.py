@@ -123,7 +123,7 @@ class Scheduler:
         except Exception as error:
             name = lane.name if lane is not None else "the scheduler"
             log.exception("a step of %s failed", name)
-            self._fail(f"{name}: {type(error).__name__}: {error}")
+            self._fail(f"the model worker stopped: {name}: {type(error).__name__}: {error}")
             return True
         lane.steps.record(self.modules.clock() - start, batch)
         self._observe()
@@ -173,16 +173,28 @@ class Scheduler:
             await asyncio.sleep(0)
 
     async def run(self) -> None:
-        """Turn until ``stop``; sleeps while there is nothing to do."""
+        """Turn until ``stop``, sleeping while there is nothing to do, then end all streams."""
         while not self._stopping:
             self.modules.work_added.clear()
             worked = self.turn()
             await self.settle()
             if not worked and not self._stopping:
                 await self.modules.work_added.wait()
+        await self._end()
+
+    async def _end(self) -> None:
+        """Whoever is served or waits meets Unavailable; returns when no coroutine is left."""
+        self._fail("the engine was closed")
+        served = asyncio.all_tasks() - {asyncio.current_task()}
+        await self.settle()  # a task cancelled before it began would not tell its reader
+        for task in served:
+            task.cancel()
+        # Those who waited are let in, one after the other, and leave at once for the failure.
+        while self.admission.active or self.admission.waiting or len(asyncio.all_tasks()) > 1:
+            await self.settle()
 
     def stop(self) -> None:
-        """End ``run`` after the current turn."""
+        """End ``run`` after the current turn. Whoever submits later meets Unavailable."""
         self._stopping = True
         self.modules.work_added.set()
 
@@ -203,7 +215,6 @@ class Scheduler:
         self.admission.refresh()
 
     def _fail(self, message: str) -> None:
-        failure = Unavailable(f"the model worker stopped: {message}")
-        self.modules.failure = failure
+        failure = self.modules.failure = Unavailable(message)
         for lane in self._lanes:
             lane.fail(failure)

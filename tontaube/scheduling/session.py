@@ -111,7 +111,7 @@ class Session:
             async with asyncio.timeout(None) as self._deadline:
                 await work(self)
         except asyncio.CancelledError:
-            error = TontaubeError("the stream was cancelled")
+            error = self._modules.failure or TontaubeError("the stream was cancelled")
         except TimeoutError:
             limit = self._modules.limits.progress_timeout
             error = DeadlineExceeded(f"no new audio within {limit:g} seconds")

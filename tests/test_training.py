@@ -70,6 +70,25 @@ def test_labels_are_the_next_tokens(stage: int) -> None:
             assert example.positions[-1] - example.positions[wanted[0]] == len(wanted) - 1
 
 
+@pytest.mark.parametrize("stage", range(4))
+def test_mistakes_are_codes_of_the_row_that_is_learned(stage: int) -> None:
+    vocabulary = Vocabulary(config(stage))
+    maker = RowMaker(config(stage), TextTokenizer(TOKENIZER), items(), longest=120, seed=stage)
+    batch = stages.collate([maker.example(item) for item in items() * 4])
+    torch.manual_seed(stage)
+    assert torch.equal(stages.mistaken(batch, vocabulary, 0.0).ids, batch.ids)
+    found = stages.mistaken(batch, vocabulary, 0.3)
+    assert torch.equal(found.labels, batch.labels)
+    assert torch.equal(found.positions, batch.positions)
+    changed = found.ids != batch.ids
+    assert (batch.labels[changed] != IGNORED).all()  # neither text nor prompt
+    for ids in (found.ids, batch.ids):
+        assert {vocabulary.code(token)[0] for token in ids[changed].tolist()} == {stage}
+    rows = changed.sum(1) / (batch.labels != IGNORED).sum(1)
+    assert 0.1 < rows.mean() < 0.2
+    assert rows.min() < 0.05 < 0.25 < rows.max()
+
+
 def test_a_stage_learns_what_it_is_shown() -> None:
     network = tiny_network(config(0))
     maker = RowMaker(config(0), TextTokenizer(TOKENIZER), items(4), longest=0, seed=0)

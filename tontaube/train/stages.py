@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tontaube.backend.network import StageNetwork
-from tontaube.tokens import StageConfig, TextTokenizer
+from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.train.codes import CodedItem, load
 from tontaube.train.progress import Progress, linear_after
 from tontaube.train.rows import IGNORED, Example, RowMaker
@@ -29,13 +29,14 @@ EVALUATE_EVERY = 500
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a stage is trained: minutes of work, tokens a step, dropout, longest chunk, weights to
-    start from."""
+    start from, the largest share of a row's own codes that are ``mistaken``."""
 
     minutes: float
     tokens: int = 4096
     dropout: float = 0.05
     longest: int = 200  # characters of a chunk
     start: Mapping[str, Tensor] | None = None
+    mistakes: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,24 @@ def cut(pool: list[Example], tokens: int, rng: random.Random) -> list[Batch]:
         groups[-1].append(example)
     rng.shuffle(groups)
     return [collate(group) for group in groups]
+
+
+def mistaken(batch: Batch, vocabulary: Vocabulary, most: float) -> Batch:
+    """The batch with some of the codes that rows go on from replaced by other codes of the batch,
+    in each row a share of 0..``most``; labels stay.
+
+    What was just said foretells the next code so well that a stage hardly learns to look at the
+    text, and one mistake of its own then leads to the next.
+    """
+    first = vocabulary.starts[vocabulary.stage]
+    written = (batch.ids >= first) & (batch.ids < first + vocabulary.sizes[vocabulary.stage])
+    written &= batch.labels != IGNORED  # prompts are never mistaken
+    share = most * torch.rand(len(batch.ids), 1)
+    wrong = written & (torch.rand(batch.ids.shape) < share)
+    codes = batch.ids[written]
+    ids = batch.ids.clone()
+    ids[wrong] = codes[torch.randint(len(codes), (int(wrong.sum()),))]
+    return replace(batch, ids=ids)
 
 
 class StageTraining(nn.Module):
@@ -164,6 +183,7 @@ def train(
     data = Data(codes, config, tokenizer, plan)
     checks = data.held_out()
     model = StageTraining(network)
+    vocabulary = Vocabulary(config)
     peak = (MUON_RATE, ADAM_RATE)
     for batch in data:
         scale = linear_after(progress.fraction, progress.step)
@@ -171,7 +191,7 @@ def train(
             for group in opt.param_groups:
                 group["lr"] = rate * scale
         network.train()
-        loss, right = model(batch)
+        loss, right = model(mistaken(batch, vocabulary, plan.mistakes))
         for opt in opts:
             opt.zero_grad()
         loss.backward()

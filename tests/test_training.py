@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,9 +17,9 @@ from tests.tiny import tiny_network
 from tontaube.codec.build import build_spectral
 from tontaube.codec.spectral import BINS
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
-from tontaube.train import batches, codec, recipe, recode, stages
+from tontaube.train import batches, codec, predict, recipe, recode, stages
 from tontaube.train.__main__ import COMMANDS, parser
-from tontaube.train.codes import CodedItem, extract, load
+from tontaube.train.codes import CodedItem, extract, load, save_shard
 from tontaube.train.corpus import HOP, ShardWriter, read
 from tontaube.train.export import SHARPENED_BINS, sharpened
 from tontaube.train.progress import Progress, cosine, linear_after
@@ -219,9 +218,37 @@ def test_a_stage_that_learned_other_codes_says_the_same(stage: int, tmp_path: Pa
 
 def write_codes(folder: Path, what: list[CodedItem]) -> None:
     folder.mkdir()
-    np.save(folder / "shard-000.npy", np.concatenate([c.codes for c in what], 1))
-    rows = [[c.id, c.text, c.language, c.style, c.speaker, c.codes.shape[1]] for c in what]
-    (folder / "shard-000.json").write_text(json.dumps(rows))
+    save_shard(folder / "shard-000.json", what, [c.codes for c in what])
+
+
+def test_stages_predict_codes_of_each_sentence_by_itself(tmp_path: Path) -> None:
+    networks = [tiny_network(config(stage)) for stage in (1, 2, 3)]
+    predictor = predict.Predictor(networks, TextTokenizer(TOKENIZER))
+    coded = items(2 * predict.TOGETHER)
+    write_codes(tmp_path / "codes", coded)
+    for _ in range(2):  # the second time nothing is left to do
+        predict.predict(tmp_path / "codes", tmp_path / "found", predictor, shards=1)
+    found = load(tmp_path / "found")
+    assert [item.id for item in found] == sorted(item.id for item in coded)
+    for item in found:
+        own = coded[int(item.id)]
+        assert item.text == own.text and item.codes.shape == own.codes.shape
+        np.testing.assert_array_equal(item.codes[0], own.codes[0])
+        (alone,) = predictor.predict([own])
+        np.testing.assert_array_equal(item.codes, alone)
+    assert any((item.codes[1:] != coded[int(item.id)].codes[1:]).any() for item in found)
+
+
+def test_a_pitch_is_learned_from_the_audios_own_codes_alone(tmp_path: Path) -> None:
+    write_corpus(tmp_path, 4)
+    model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
+    batch = batches.make_batch(list(read(tmp_path)), random.Random(0))
+    codes = torch.zeros(4, 4, batch.labels.shape[1], dtype=torch.int64)
+    none, one, all_ = (
+        model.polish(batch, codes, torch.tensor(own))["f0"].item()
+        for own in ([0.0] * 4, [1.0, 0, 0, 0], [1.0] * 4)
+    )
+    assert none == 0 < min(one, all_)
 
 
 @pytest.mark.parametrize("quick", [False, True])

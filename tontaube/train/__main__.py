@@ -44,8 +44,20 @@ def _decoder(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig
     from tontaube.train import decoder
 
-    source = decoder.Polish(args.run / "corpus", args.run / "codes", args.run / "codec")
-    decoder.polish(source, args.run / "decoder", SpectralConfig(), args.minutes)
+    folders = (args.run / name for name in ("corpus", "codes", "codes-predicted", "codec"))
+    decoder.polish(decoder.Polish(*folders), args.run / "decoder", SpectralConfig(), args.minutes)
+
+
+def _predict(args: argparse.Namespace) -> None:
+    from tontaube.tokens import TextTokenizer
+    from tontaube.train import predict, recipe
+    from tontaube.train.export import averaged_stage
+    from tontaube.train.tokenizer import build_tokenizer
+
+    tokenizer = build_tokenizer(recipe.LANGUAGES, recipe.STYLES)
+    networks = [averaged_stage(args.run, stage, tokenizer) for stage in (1, 2, 3)]
+    predictor = predict.Predictor(networks, TextTokenizer(tokenizer))
+    predict.predict(args.run / "codes", args.run / "codes-predicted", predictor, args.shards)
 
 
 def _codes(args: argparse.Namespace) -> None:
@@ -139,6 +151,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "codec": _codec,
     "decoder": _decoder,
     "codes": _codes,
+    "predict": _predict,
     "stage": _stage,
     "export": _export,
     "curves": _curves,
@@ -185,6 +198,8 @@ def parser() -> argparse.ArgumentParser:
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("codes", parents=[common], help="encode the corpus")
     step.add_argument("--semantic", action="store_true", help="only C0: the rest may still train")
+    step = commands.add_parser("predict", parents=[common], help="codes as CB1..CB3 say them")
+    step.add_argument("--shards", type=int, default=1_000, help="of the corpus")
     step = commands.add_parser("stage", parents=[common], help="train CB0..CB3")
     step.add_argument("stage", type=int, choices=range(4))
     step.add_argument("--minutes", type=float, default=60)

@@ -117,11 +117,12 @@ class CodecTraining(nn.Module):
         assert isinstance(c0, Quantizing)
         return int((c0.usage > 0.01).sum())
 
-    def polish(self, batch: Batch, codes: Tensor) -> dict[str, Tensor]:
-        """The losses that the decoder answers for, given final codes [B, 4, T]."""
+    def polish(self, batch: Batch, codes: Tensor, own: Tensor) -> dict[str, Tensor]:
+        """The losses that the decoder answers for, given final codes [B, 4, T]; ``own`` [B] is 1
+        where they are the audio's, 0 where stages predicted them, with a pitch of their own."""
         with torch.no_grad():
             latents = crops(self.codec.latents(codes), batch.crops)
-        return self._decoder_losses(latents, batch)
+        return self._decoder_losses(latents, batch, own)
 
     def read_phonemes(self, audio: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """The losses that C0 answers for: phonemes read from the quantized content, phonemes read
@@ -155,12 +156,12 @@ class CodecTraining(nn.Module):
             for quantizing in self.quantizing[1 : 1 + depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
-        losses = self._decoder_losses(latents, batch)
+        losses = self._decoder_losses(latents, batch, torch.ones(len(latents)))
         losses["vq"] = commitment.float()
         losses["ph"] = self._phoneme_loss(logits.float(), batch.labels)
         return losses
 
-    def _decoder_losses(self, latents: Tensor, batch: Batch) -> dict[str, Tensor]:
+    def _decoder_losses(self, latents: Tensor, batch: Batch, own: Tensor) -> dict[str, Tensor]:
         decoder = self.codec.dac.decoder
         assert isinstance(decoder, SpectralDecoder)
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -170,7 +171,8 @@ class CodecTraining(nn.Module):
         losses = {"rec": self.reconstruction(audio, batch.target)}
         voiced = (batch.pitch > VOICED_ABOVE).float()
         distance = (torch.log(filter_.pitch / batch.pitch.clamp(min=VOICED_ABOVE))).abs()
-        losses["f0"] = (voiced * distance).sum() / voiced.sum().clamp(min=1)
+        known = voiced * own[:, None]
+        losses["f0"] = (known * distance).sum() / known.sum().clamp(min=1)
         losses["uv"] = F.binary_cross_entropy_with_logits(filter_.voicing, voiced)
         aim = decoder.spectra(F.pad(batch.target, (360, 360)))
         level = magnitude(aim)

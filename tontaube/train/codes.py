@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,29 +48,40 @@ def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: i
     for item in items:
         if item.frames >= 3:
             by_length[item.frames].append(item)
-    entries, parts = [], []
+    coded, found = [], []
     for length in sorted(by_length):  # equal lengths share a batch: no padding to influence codes
         same = by_length[length]
         for first in range(0, len(same), BATCH):
             batch = same[first : first + BATCH]
             audio = np.stack([i.samples[: length * HOP] for i in batch]).astype(np.float32) / 32768
             mel = features(torch.from_numpy(audio))
-            for item, codes in zip(batch, codec.encode(mel, mel, streams), strict=True):
-                parts.append(codes.short().numpy())
-                labels = [item.id, item.text, item.language, item.style, item.speaker]
-                entries.append([*labels, length])
-    np.save(target.with_suffix(".npy"), np.concatenate(parts, 1))
-    target.write_text(json.dumps(entries), "utf-8")
+            coded += batch
+            found += [codes.numpy() for codes in codec.encode(mel, mel, streams)]
+    save_shard(target, coded, found)
+
+
+def save_shard(index: Path, items: Sequence[Item | CodedItem], codes: Sequence[Codes]) -> None:
+    """Write the codes [streams, T] of each item, beside the .json ``index``, which comes last."""
+    entries = [
+        [item.id, item.text, item.language, item.style, item.speaker, row.shape[1]]
+        for item, row in zip(items, codes, strict=True)
+    ]
+    np.save(index.with_suffix(".npy"), np.concatenate(codes, 1).astype(np.int16))
+    index.write_text(json.dumps(entries), "utf-8")
+
+
+def load_shard(index: Path, streams: int = STREAMS) -> list[CodedItem]:
+    """What ``save_shard`` wrote, with the first ``streams`` streams."""
+    codes = np.load(index.with_suffix(".npy")).astype(np.int64)
+    items, at = [], 0
+    for id_, text, language, style, speaker, length in json.loads(index.read_text("utf-8")):
+        part = codes[:streams, at : at + length]
+        items.append(CodedItem(id_, text, language, style, speaker, part))
+        at += length
+    return items
 
 
 def load(folder: Path, streams: int = STREAMS) -> list[CodedItem]:
-    """What ``extract`` wrote so far, in the corpus' order, with the first ``streams`` streams."""
-    items = []
-    for index in sorted(folder.glob("*.json")):
-        codes = np.load(index.with_suffix(".npy")).astype(np.int64)
-        at = 0
-        for id_, text, language, style, speaker, length in json.loads(index.read_text("utf-8")):
-            part = codes[:streams, at : at + length]
-            items.append(CodedItem(id_, text, language, style, speaker, part))
-            at += length
-    return sorted(items, key=lambda item: item.id)
+    """All shards so far, in the corpus' order, with the first ``streams`` streams."""
+    shards = (load_shard(index, streams) for index in sorted(folder.glob("*.json")))
+    return sorted((item for shard in shards for item in shard), key=lambda item: item.id)

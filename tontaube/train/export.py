@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.weights import save_stage
@@ -57,9 +58,7 @@ def export(run: Path, target: Path, names: Names) -> None:
     (target / "tokenizer").mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(target / "tokenizer" / "tokenizer.json"))
     for stage in range(STREAMS):
-        config = recipe.stage_config(stage, recipe.SHAPES[stage], tokenizer, codec)
-        network = StageNetwork(config)
-        network.load_state_dict(_checkpoint(run / f"cb{stage}")["average"])
+        network = averaged_stage(run, stage, tokenizer)
         save_stage(network, target / f"cb{stage}", dtype=torch.float16)
     save_file(small(sharpened(codec_weights(run))), target / "codec.safetensors")
     items = load(run / "codes")
@@ -87,6 +86,14 @@ def export(run: Path, target: Path, names: Names) -> None:
     )
     (target / "bundle.json").write_text(description.model_dump_json(indent=2) + "\n", "utf-8")
     (target / "LICENSE.md").write_text(LICENSE_NOTE, "utf-8")
+
+
+def averaged_stage(run: Path, stage: int, tokenizer: Tokenizer) -> StageNetwork:
+    """A stage as its run has it by now."""
+    shape = recipe.SHAPES[stage]
+    network = StageNetwork(recipe.stage_config(stage, shape, tokenizer, SpectralConfig()))
+    network.load_state_dict(_checkpoint(run / f"cb{stage}")["average"])
+    return network
 
 
 def _checkpoint(folder: Path) -> dict[str, dict[str, torch.Tensor]]:

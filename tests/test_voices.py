@@ -81,6 +81,17 @@ async def test_a_recording_becomes_a_voice_that_survives(tmp_path: Path) -> None
     assert [v.id for v in (await library(tmp_path)).list()] == ["anna", "ben"]
 
 
+@pytest.mark.parametrize("name", ["english", " English", "en", "en-GB", "EN_us"])
+async def test_a_language_is_named_as_in_a_request(tmp_path: Path, name: str) -> None:
+    voices = await library(tmp_path)
+    voice = await voices.add("Zoe", b"123456", CONSENT, language=name, style="audiobook")
+    assert (voice.language, voice.style) == ("english", "audiobook")
+    for wrong in ({"language": "tlh"}, {"style": "loud"}):
+        with pytest.raises(InvalidRequest, match="choose one of") as raised:
+            await voices.add("Zoe", b"123456", CONSENT, **wrong)
+        assert raised.value.field in wrong
+
+
 async def test_another_codec_makes_its_own_codes(tmp_path: Path) -> None:
     voice = await (await library(tmp_path)).add("Zoe", b"123456", CONSENT)
     other = await library(tmp_path, revision="2")

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tontaube.errors import BundleError
+from tontaube.errors import BundleError, InvalidRequest
 from tontaube.types import STREAMS
 
 MINI = Path(__file__).parent / "bundles" / "mini"
@@ -178,6 +178,23 @@ class Description(_Part):
             if want.source != OWN and want.source not in self.sources:
                 raise ValueError(f"a path names the source {want.source!r}, which is not described")
         return self
+
+    def language_named(self, wanted: str) -> str:
+        """The label for a label or an ISO code, with or without a region. Raises InvalidRequest."""
+        name = wanted.strip().lower()
+        code = name.replace("_", "-").partition("-")[0]
+        for label, iso in self.languages.items():
+            if label == name or iso == code:
+                return label
+        names = ", ".join(f"{label} ({iso})" for label, iso in self.languages.items())
+        raise InvalidRequest(f"unknown language {wanted!r}; choose one of: {names}", "language")
+
+    def style_named(self, wanted: str) -> str:
+        """The style, if there is such a one. Raises InvalidRequest."""
+        if wanted not in self.styles:
+            styles = ", ".join(self.styles)
+            raise InvalidRequest(f"unknown style {wanted!r}; choose one of: {styles}", "style")
+        return wanted
 
     def wants(self) -> tuple[Want, ...]:
         """Every file that the bundle needs."""

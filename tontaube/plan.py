@@ -47,11 +47,8 @@ class Planner:
         """Check a request; ``dictated``: its text comes later. Raises InvalidRequest."""
         _check_ranges(request)
         description = self._grammar.description
-        language = self._language(request.language or voice.language)
-        style = request.style or voice.style
-        if style not in description.styles:
-            styles = ", ".join(description.styles)
-            raise InvalidRequest(f"unknown style {style!r}; choose one of: {styles}", "style")
+        language = description.language_named(request.language or voice.language)
+        style = description.style_named(request.style or voice.style)
         segments: tuple[Segment, ...] = ()
         if not dictated:
             segments = self.segments(request.text, language, request.normalize)
@@ -85,17 +82,6 @@ class Planner:
         except BundleError as error:
             raise InvalidRequest(str(error), "text") from error
         return segments
-
-    def _language(self, wanted: str) -> str:
-        """The label for a label or an ISO code, with or without a region."""
-        languages = self._grammar.description.languages
-        name = wanted.strip().lower()
-        code = name.replace("_", "-").partition("-")[0]
-        for label, iso in languages.items():
-            if label == name or iso == code:
-                return label
-        names = ", ".join(f"{label} ({iso})" for label, iso in languages.items())
-        raise InvalidRequest(f"unknown language {wanted!r}; choose one of: {names}", "language")
 
     def _reading(self, request: SpeechRequest, voice: Voice, label: tuple[str, str]) -> Reading:
         defaults = self._grammar.description.sampling

@@ -188,11 +188,8 @@ class VoiceLibrary:
         if not consent:
             raise InvalidRequest("state the speaker's consent to the use of the voice", "consent")
         default = self._shipped[self._bundle.description.default_voice]
-        language, style = language or default.language, style or default.style
-        if language not in self._bundle.description.languages:
-            raise InvalidRequest(f"unknown language {language!r}", "language")
-        if style not in self._bundle.description.styles:
-            raise InvalidRequest(f"unknown style {style!r}", "style")
+        language = self._bundle.description.language_named(language or default.language)
+        style = self._bundle.description.style_named(style or default.style)
         if len(self._records) + self._adding >= self._store.most:
             raise InvalidRequest(f"there are {self._store.most} voices already; delete one", "name")
         self._adding += 1

@@ -228,10 +228,10 @@ class FakeEngine:
         self.requests.append(request)
         if self.refuse is not None:
             raise self.refuse
-        if request.language not in (None, *self.description.languages, "en", "de"):
-            raise InvalidRequest("unknown language", "language")
-        if request.style not in (None, *self.description.styles):
-            raise InvalidRequest("unknown style", "style")
+        if request.language is not None:
+            self.description.language_named(request.language)
+        if request.style is not None:
+            self.description.style_named(request.style)
         stream = FakeStream(request, text, self)
         self.open += 1
         self.opened += 1

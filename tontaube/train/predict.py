@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from tontaube.backend.network import StageNetwork
 from tontaube.backend.torch import Capacity, TorchStage
@@ -25,7 +25,7 @@ class Predictor:
     def __init__(self, networks: Sequence[StageNetwork], tokenizer: TextTokenizer) -> None:
         """``networks``: CB1..CB3."""
         capacity = Capacity(sequences=TOGETHER, tokens=TOKENS, prefix_tokens=0)
-        self._stages = [TorchStage(network.eval(), capacity) for network in networks]
+        self._stages = [TorchStage(network, capacity) for network in networks]
         self._vocabularies = [Vocabulary(network.config) for network in networks]
         self._tokenizer = tokenizer
 
@@ -53,19 +53,16 @@ class Predictor:
         return StageJob(name, lay_out(written, vocabulary), max_codes=len(rows[0]))
 
 
-def _run(stage: TorchStage, jobs: Iterator[StageJob]) -> dict[str, list[int]]:
-    codes: dict[str, list[int]] = {}
-    while True:
-        while stage.running < TOGETHER and (job := next(jobs, None)) is not None:
-            codes[job.id] = []
-            stage.add(job)
-        if not stage.running:
-            return codes
+def _run(stage: TorchStage, jobs: Iterable[StageJob]) -> dict[str, list[int]]:
+    codes: dict[str, list[int]] = defaultdict(list)
+    for job in jobs:
+        stage.add(job)
+    while stage.running:
         for output in stage.step():
             codes[output.job_id] += output.codes
+    return codes
 
 
-@torch.inference_mode()
 def predict(codes: Path, folder: Path, predictor: Predictor, shards: int) -> None:
     """Write what ``predictor`` makes of the first ``shards`` shards of ``codes``, those that
     ``folder`` does not have yet."""

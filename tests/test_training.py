@@ -259,7 +259,7 @@ def test_every_step_of_the_recipe_is_a_command(quick: bool) -> None:
         assert step.command in COMMANDS and step.run == Path("run")
         if "minutes" in step:
             which = (step.command, getattr(step, "stage", None))
-            assert 0 < step.minutes - spent.get(which, 0.0) <= (0.5 if quick else 200)
+            assert 0 < step.minutes - spent.get(which, 0.0) <= (0.5 if quick else 180)
             spent[which] = step.minutes
     assert step.target == Path("bundle") and step.command == "export"
 

@@ -40,7 +40,7 @@ STEPS = (
     ("data", 0),  # minutes in all, with what the same step had before; 0: until it is done
     ("semantic", 20),
     ("codes --semantic", 0),
-    ("stage 0", 190),
+    ("stage 0", 160),
     ("codec", 40),
     ("codes", 0),
     ("decoder", 30),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import Qwen3Model
@@ -15,7 +18,7 @@ from tests.tiny import tiny_config, tiny_network, write_tiny_stages
 from tontaube.backend.network import StageNetwork, fused_attention
 from tontaube.backend.weights import load_stage, save_stage
 from tontaube.bench.steps import qwen3_config
-from tontaube.codec.tensors import in_int8, load_tensors
+from tontaube.codec.tensors import in_int8, load_tensors, widened
 from tontaube.errors import BundleError
 from tontaube.tokens import StageConfig
 
@@ -162,6 +165,20 @@ def test_matrices_may_be_kept_in_int8(tmp_path: Path) -> None:
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(BundleError, match=r"2\.weight.*int8"):
         load_tensors(read, tmp_path)
+
+
+@given(st.randoms())
+def test_int8_tensors_find_their_scales_in_any_order(rng: random.Random) -> None:
+    matrices = {name: torch.randn(3, 5) for name in "abc"}
+    stored = [*in_int8(matrices, least=1).items(), ("plain", torch.ones(2))]
+    rng.shuffle(stored)
+    wide = dict(widened(stored))
+    assert wide.keys() == {*matrices, "plain"}
+    for name, matrix in matrices.items():
+        torch.testing.assert_close(wide[name], matrix, atol=0.02, rtol=0)
+    del stored[next(i for i, (name, _) in enumerate(stored) if name.endswith(".scales"))]
+    with pytest.raises(BundleError, match="int8"):
+        dict(widened(stored))
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:

@@ -251,6 +251,24 @@ def test_a_pitch_is_learned_from_the_audios_own_codes_alone(tmp_path: Path) -> N
     assert none == 0 < min(one, all_)
 
 
+def test_a_decoder_learns_to_say_what_is_read_from_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    write_corpus(tmp_path, 4)
+    model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
+    batch = batches.make_batch(list(read(tmp_path)), random.Random(0))
+    codes = torch.randint(16, (4, 4, batch.labels.shape[1]))
+    model.requires_grad_(False)
+    decoder = model.codec.dac.decoder.requires_grad_(True)
+    optimizer = torch.optim.Adam(decoder.parameters(), lr=1e-3)
+    said = []
+    for _ in range(20):
+        said.append(model.polish(batch, codes, torch.ones(4))["said"])
+        optimizer.zero_grad()
+        said[-1].backward()
+        optimizer.step()
+    assert said[-1] < said[0]
+
+
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_step_of_the_recipe_is_a_command(quick: bool) -> None:
     spent: dict[tuple[str, int | None], float] = {}

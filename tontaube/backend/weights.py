@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from tontaube.backend.network import Attention, StageNetwork, written_attention
-from tontaube.codec.tensors import load_tensors
+from tontaube.codec.tensors import in_int8, load_tensors
 from tontaube.tokens import StageConfig
 
 
@@ -30,13 +30,21 @@ def load_stage(
     return network.eval()
 
 
-def save_stage(network: StageNetwork, folder: Path, *, dtype: torch.dtype = torch.bfloat16) -> None:
-    """Write a stage in the released format, in ``dtype``."""
+def save_stage(
+    network: StageNetwork,
+    folder: Path,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+    int8: bool = False,
+) -> None:
+    """Write a stage in the released format, in ``dtype``, or its matrices in int8 with scales (which
+    only this project reads)."""
     write_config(network.config, folder, dtype)
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in network.state_dict().items()
     }
+    tensors = in_int8(tensors) if int8 else tensors
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 

@@ -6,7 +6,7 @@ A small bundle may keep a matrix in int8 with a scale for each row, in ``<name>.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,26 @@ def in_int8(tensors: dict[str, Tensor], least: int = 4096) -> dict[str, Tensor]:
         kept[name] = whole.view(tensor.shape)
         kept[name + SCALES] = scales[:, 0]
     return kept
+
+
+def widened(tensors: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    """A file's tensors, in any order, those in int8 times their scales and in float32.
+
+    Raises BundleError naming one without its scales.
+    """
+    halves: dict[str, Tensor] = {}  # int8 tensors and scales whose other half is to come
+    for name, tensor in tensors:
+        owner = name.removesuffix(SCALES)
+        if tensor.dtype != torch.int8 and owner == name:
+            yield name, tensor
+            continue
+        other = halves.pop(owner, None)
+        if other is None:
+            halves[owner] = tensor
+        else:
+            yield owner, _wide(*((tensor, other) if owner == name else (other, tensor)))
+    for name in halves:
+        raise BundleError(f"{name} is kept in int8 without {name}{SCALES}")
 
 
 def find_tensors(
@@ -129,8 +149,11 @@ def _tensor(opened: Any, name: str) -> Tensor:
         return tensor
     if name + SCALES not in opened.keys():
         raise BundleError(f"{name} is kept in int8 without {name}{SCALES}")
-    scales: Tensor = opened.get_tensor(name + SCALES)
-    return tensor * scales.view(-1, *(1 for _ in tensor.shape[1:]))
+    return _wide(tensor, opened.get_tensor(name + SCALES))
+
+
+def _wide(whole: Tensor, scales: Tensor) -> Tensor:
+    return whole * scales.view(-1, *(1 for _ in whole.shape[1:]))
 
 
 def _check(

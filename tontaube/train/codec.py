@@ -21,14 +21,15 @@ from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import VectorQuantizer
 from tontaube.codec.logmel import LogMel, mel_filters
 from tontaube.codec.spectral import SpectralDecoder
-from tontaube.train.batches import PER_FRAME, Batch, crops, make_batch, padded, usable
-from tontaube.train.corpus import SAMPLE_RATE, Item
+from tontaube.train.batches import CROP, PER_FRAME, Batch, crops, make_batch, padded, usable
+from tontaube.train.corpus import HOP, SAMPLE_RATE, Item
 from tontaube.train.progress import Progress, cosine
 from tontaube.train.teacher import PHONEMES, VOICED_ABOVE
 
 BATCH, SEMANTIC_BATCH = 12, 32  # utterances a step
 RESOLUTIONS = {2048: 80, 1024: 80, 512: 64, 256: 32}  # window → mel bands
 PEAK = 1e-3  # learning rate
+BESIDE = 6  # frames of natural audio on either side of a decoded crop that is read
 DEPTHS = (0, 1, 2, 3, 3, 3)  # acoustic streams in a step, drawn evenly
 
 
@@ -122,7 +123,26 @@ class CodecTraining(nn.Module):
         where they are the audio's, 0 where stages predicted them, with a pitch of their own."""
         with torch.no_grad():
             latents = crops(self.codec.latents(codes), batch.crops)
-        return self._decoder_losses(latents, batch, own)
+        audio, losses = self._decoder_losses(latents, batch, own)
+        return losses | {"said": self._said(audio, batch)}
+
+    def _said(self, audio: Tensor, batch: Batch) -> Tensor:
+        """How far decoded crops [B, C·1920] are from being read as their phonemes, by the same
+        networks that read them from natural audio; around them lies what was there."""
+        beside = F.pad(batch.audio, (BESIDE * HOP, BESIDE * HOP))
+        around = zip(beside, audio, batch.crops.tolist(), strict=True)
+        width = BESIDE + CROP
+        heard = [
+            torch.cat((whole[c * HOP :][: BESIDE * HOP], crop,
+                       whole[(c + width) * HOP :][: BESIDE * HOP]))
+            for whole, crop, c in around
+        ]  # fmt: skip
+        features = self.features(torch.stack(heard))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            content = self.codec.convnext_encoder(features)
+            logits = self.classifier(self.codec.convnext_decoder(content))
+        labels = crops(batch.labels.transpose(1, 2), batch.crops).transpose(1, 2)
+        return self._phoneme_loss(logits[..., BESIDE:width].float(), labels)
 
     def read_phonemes(self, audio: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """The losses that C0 answers for: phonemes read from the quantized content, phonemes read
@@ -156,12 +176,15 @@ class CodecTraining(nn.Module):
             for quantizing in self.quantizing[1 : 1 + depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
-        losses = self._decoder_losses(latents, batch, torch.ones(len(latents)))
+        _, losses = self._decoder_losses(latents, batch, torch.ones(len(latents)))
         losses["vq"] = commitment.float()
         losses["ph"] = self._phoneme_loss(logits.float(), batch.labels)
         return losses
 
-    def _decoder_losses(self, latents: Tensor, batch: Batch, own: Tensor) -> dict[str, Tensor]:
+    def _decoder_losses(
+        self, latents: Tensor, batch: Batch, own: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The audio of a batch's crops, and how far it is from what it should be."""
         decoder = self.codec.dac.decoder
         assert isinstance(decoder, SpectralDecoder)
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -178,7 +201,7 @@ class CodecTraining(nn.Module):
         level = magnitude(aim)
         scale = level + 0.1 * level.mean((1, 2), keepdim=True) + 1e-3
         losses["coh"] = (magnitude(harmonic - aim) / scale).clamp(max=3).mean()
-        return losses
+        return audio, losses
 
     def _draw_noise(self, shape: torch.Size) -> Tensor:
         """A random stretch of prepared complex noise: drawing afresh costs 6 % of a step."""
@@ -192,7 +215,8 @@ class CodecTraining(nn.Module):
         return F.cross_entropy(by_quarter.flatten(0, 2), labels.flatten(), ignore_index=-100)
 
 
-WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "f0": 2.0, "uv": 0.5, "coh": 0.3}
+WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "f0": 2.0, "uv": 0.5, "coh": 0.3,
+           "said": 3.0}  # fmt: skip
 
 
 def weighted(losses: dict[str, Tensor]) -> Tensor:

@@ -42,6 +42,8 @@ def polish(source: Polish, folder: Path, config: SpectralConfig, minutes: float)
     load_matching(model, source.trained / "checkpoint.pt")
     decoder = model.codec.dac.decoder
     assert isinstance(decoder, SpectralDecoder)
+    model.requires_grad_(False)
+    decoder.requires_grad_(True)
     optimizer = torch.optim.AdamW(decoder.parameters(), lr=PEAK, betas=(0.8, 0.99), fused=True)
     progress = Progress(folder, minutes, {"model": model, "optimizer": optimizer})
     coded = {item.id: torch.from_numpy(item.codes) for item in load(source.codes)}

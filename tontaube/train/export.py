@@ -59,7 +59,7 @@ def export(run: Path, target: Path, names: Names) -> None:
     tokenizer.save(str(target / "tokenizer" / "tokenizer.json"))
     for stage in range(STREAMS):
         network = averaged_stage(run, stage, tokenizer)
-        save_stage(network, target / f"cb{stage}", dtype=torch.float16)
+        save_stage(network, target / f"cb{stage}", dtype=torch.float16, int8=True)
     save_file(small(sharpened(codec_weights(run))), target / "codec.safetensors")
     items = load(run / "codes")
     voices = write_voices(items, target / "voices")

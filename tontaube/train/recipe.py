@@ -40,15 +40,15 @@ STEPS = (
     ("data", 0),  # minutes in all, with what the same step had before; 0: until it is done
     ("semantic", 20),
     ("codes --semantic", 0),
-    ("stage 0", 160),
+    ("stage 0", 177),
     ("codec", 40),
     ("codes", 0),
     ("decoder", 30),
-    ("stage 1", 68),
+    ("stage 1", 92),
     ("stage 2", 16),
     ("stage 3", 15),
     ("predict --shards 10", 0),
-    ("decoder", 55),
+    ("decoder", 95),
     ("export", 0),
 )
 QUICK_LINES, QUICK_MINUTES = 1_100, 0.5

@@ -20,6 +20,7 @@ from tontaube.backend.network import AudioHead
 from tontaube.backend.vllm.ids import EngineIds
 from tontaube.backend.vllm.plain import keep_plain
 from tontaube.backend.vllm.positions import PositionBook
+from tontaube.codec.tensors import widened
 from tontaube.tokens import StageConfig, Vocabulary
 
 _EMBEDDING = "model.embed_tokens.weight"
@@ -87,6 +88,6 @@ class VllmStageNetwork(nn.Module):
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> set[str]:
         """Take a checkpoint's tensors, the embedding's rows in the engine's order."""
         order = torch.from_numpy(self._ids.order)
-        ordered = ((name, w[order] if name == _EMBEDDING else w) for name, w in weights)
+        ordered = ((name, w[order] if name == _EMBEDDING else w) for name, w in widened(weights))
         loaded: set[str] = AutoWeightsLoader(self).load_weights(ordered)
         return loaded

@@ -37,8 +37,10 @@ def save_stage(
     dtype: torch.dtype = torch.bfloat16,
     int8: bool = False,
 ) -> None:
-    """Write a stage in the released format, in ``dtype``, or its matrices in int8 with scales (which
-    only this project reads)."""
+    """Write a stage in the released format, in ``dtype``.
+
+    ``int8``: its matrices in int8 with scales, which only this project reads.
+    """
     write_config(network.config, folder, dtype)
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()

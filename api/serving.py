@@ -16,6 +16,9 @@ from api.errors import Problem, StreamBroken, problem
 from api.limits import Limits
 from tontaube.errors import Busy
 
+# Seconds that an idle connection is kept: longer than clients (httpx, OpenAI's SDKs: 5) and proxies
+# (60) keep theirs, or a request that is sent while the server closes the connection is lost.
+_IDLE = 75
 _GRACE = 5  # seconds that streams may go on for when the server is asked to stop
 _BYTES_PER_CHARACTER = 4  # of UTF-8
 _SLOW = Problem(408, "the request's head took too long to arrive", code="request_timeout")
@@ -35,6 +38,7 @@ def server_of(app: ASGIApp, limits: Limits | None = None, **config: Any) -> uvic
             ws_max_size=_BYTES_PER_CHARACTER * limits.message_characters,
             ws_per_message_deflate=False,  # sound does not get smaller by it, bombs do
             access_log=False,  # a line per request is logged already, with more in it
+            timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=_GRACE,
             **config,
         )

@@ -14,7 +14,8 @@ import numpy as np
 import openai
 import pytest
 
-from tests.api_fakes import SPEECH, Behaviour, FakeEngine, serving, tone, until
+from api.serving import server_of
+from tests.api_fakes import SPEECH, Behaviour, FakeEngine, app_of, serving, tone, until
 from tontaube.errors import Busy, GenerationFailed
 
 TEXT = str(SPEECH["input"])
@@ -24,6 +25,15 @@ PCM = np.rint(tone(TEXT, 0.01) * 32_767).astype("<i2").tobytes()
 def decoded_samples(data: bytes) -> int:
     with av.open(io.BytesIO(data)) as container:
         return sum(frame.samples for frame in container.decode(audio=0))
+
+
+def test_who_closes_an_idle_connection_is_the_client() -> None:
+    """A request that is sent while the server closes its connection would be lost."""
+    kept = server_of(app_of(FakeEngine())).config.timeout_keep_alive
+    proxies = 60.0  # seconds, the usual setting
+    for limits in (httpx.Limits(), openai.DEFAULT_CONNECTION_LIMITS):
+        assert limits.keepalive_expiry is not None
+        assert kept > max(limits.keepalive_expiry, proxies)
 
 
 async def test_sync_client(tmp_path: Path) -> None:

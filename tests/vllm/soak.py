@@ -83,6 +83,7 @@ class Soak:
         except TimeoutError:
             self.record.outcomes["left"] += 1
         except httpx.HTTPError as error:
+            print(f"{time.strftime('%X')} {error!r}", flush=True)
             self.record.outcomes[type(error).__name__] += 1
 
     async def _listen(self, client: httpx.AsyncClient, body: dict[str, object]) -> str:
@@ -142,6 +143,8 @@ def main() -> None:
         soak = Soak(app, args.rate, args.leaving, args.seed)
         asyncio.run(soak.run(60 * args.minutes))
         well = report(app, soak.record, 60 * args.minutes)
+        if not well:
+            print(app.log.read_text())
     sys.exit(not well)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,14 @@ from tests.tiny import tiny_network
 from tontaube.codec.build import build_spectral
 from tontaube.codec.spectral import BINS
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
-from tontaube.train import batches, codec, predict, recipe, recode, stages
+from tontaube.train import batches, codec, languages, predict, recipe, recode, stages
 from tontaube.train.__main__ import COMMANDS, parser
 from tontaube.train.codes import CodedItem, extract, load, save_shard
 from tontaube.train.corpus import HOP, ShardWriter, read
 from tontaube.train.export import SHARPENED_BINS, sharpened
 from tontaube.train.progress import Progress, cosine, linear_after
 from tontaube.train.rows import IGNORED, RowMaker
-from tontaube.train.teacher import PHONEMES, Utterance
+from tontaube.train.teacher import PHONEMES, Line, Style, Utterance
 from tontaube.train.texts import number, sentences, templates
 from tontaube.train.tokenizer import build_tokenizer
 
@@ -320,3 +321,36 @@ def test_texts() -> None:
     assert number(1907) == "one thousand nine hundred and seven"
     assert number(40) == "forty" and number(21) == "twenty-one"
     assert all(line[0].isupper() and line[-1] in ".?!" for line in templates(200))
+
+
+def test_languages_take_turns_and_nothing_held_out_is_spoken(tmp_path: Path) -> None:
+    voices = tmp_path / "voices"
+    voices.mkdir()
+    for name in ("af_a", "af_b", "am_c", "am_d", *languages.HELD_OUT, *languages.UNFIT):
+        (voices / f"{name}.bin").touch()
+    timbres = languages.speakers(voices)
+    assert set(timbres) == {"af_a", "af_b", "am_c", "am_d", "af_a+af_b", "am_c+am_d"}
+    held_out = {"hallo.", "hello."}
+    spoken = list(islice(languages.lines(tmp_path, timbres, held_out), 700))
+    order = list(languages.LOCALES)
+    assert [line.language for line in spoken] == order * 100
+    assert {line.timbre for line in spoken} == set(timbres)
+    assert not held_out & {line.text.casefold() for line in spoken}
+
+
+def test_processes_share_a_corpus_of_languages(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def teacher(line: Line, style: Style, seed: int) -> Utterance:
+        made.append(line.text)
+        return spoken(0.4, seed)
+
+    def lines() -> Iterator[Line]:
+        return (Line(f"{n}.", "german", "af_a") for n in count())
+
+    for part in (range(1, 3, 2), range(0, 3, 2), range(3)):
+        languages.build(teacher, lines(), tmp_path, part)
+    assert sorted(made, key=lambda text: int(text[:-1])) == [f"{n}." for n in range(3_000)]
+    found = list(read(tmp_path))
+    assert [item.text for item in found] == [f"{n}." for n in range(3_000)]
+    assert {item.speaker for item in found} == {"af_a"}

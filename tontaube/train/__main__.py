@@ -19,8 +19,7 @@ def _data(args: argparse.Namespace) -> None:
     from tontaube.train import data
 
     lines = data.collect(args.fortunes, args.dialogue, _held_out())
-    part, parts = (int(n) for n in args.part.split("/"))
-    data.build(lines[: args.limit], args.run / "corpus", part, parts)
+    data.build(lines[: args.limit], args.run / "corpus", *_part(args))
 
 
 def _semantic(args: argparse.Namespace) -> None:
@@ -108,7 +107,14 @@ def _languages(args: argparse.Namespace) -> None:
 
     timbres = languages.speakers(args.kokoro / "voices")
     spoken = languages.lines(args.dialogue, timbres, _held_out())
-    languages.build(Kokoro(args.kokoro), spoken, args.run / "corpus", args.shards)
+    part, parts = _part(args)
+    shards = range(part, args.shards, parts)
+    languages.build(Kokoro(args.kokoro), spoken, args.run / "corpus", shards)
+
+
+def _part(args: argparse.Namespace) -> tuple[int, int]:
+    part, parts = (int(n) for n in args.part.split("/"))
+    return part, parts
 
 
 def _finetune(args: argparse.Namespace) -> None:
@@ -186,9 +192,10 @@ def parser() -> argparse.ArgumentParser:
     step = commands.add_parser("all", parents=[common, texts], help="every step up to a bundle")
     step.add_argument("--quick", action="store_true", help="a toy, in a few minutes")
     step.add_argument("--target", type=Path, required=True, help="folder of the new bundle")
+    part_help = "i/n: this process takes every n-th shard"
     step = commands.add_parser("data", parents=[common, texts], help="speak the training texts")
     step.add_argument("--limit", type=int)
-    step.add_argument("--part", default="0/1", help="i/n: this process takes every n-th shard")
+    step.add_argument("--part", default="0/1", help=part_help)
     step = commands.add_parser("semantic", parents=[common], help="train what makes C0")
     step.add_argument("--minutes", type=float, default=20)
     step.add_argument("--start", type=Path, help="an earlier run to start from")
@@ -211,6 +218,7 @@ def parser() -> argparse.ArgumentParser:
     step.add_argument("--kokoro", type=Path, required=True, help="folder with Kokoro-82M's files")
     step.add_argument("--dialogue", type=Path, required=True, help="folder with gettext catalogues")
     step.add_argument("--shards", type=int, default=100, help="of 1000 sentences")
+    step.add_argument("--part", default="0/1", help=part_help)
     _add_finetune(
         commands.add_parser("finetune", parents=[common], help="fit a bundle to recordings")
     )

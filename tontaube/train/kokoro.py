@@ -7,7 +7,6 @@ taken from a voice known to speak the language well (measured by its word error 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from tontaube.train.kokoro_decoder import Decoder, weights
-from tontaube.train.teacher import VOICED_ABOVE, Style, Utterance, one_thread, ranged
+from tontaube.train.teacher import VOICED_ABOVE, Line, Style, Utterance, one_thread, ranged
 
 LOUDNESS = 0.14  # root mean square of speech, as the English teacher's
 LONGEST = 400  # phonemes; the model's own limit is 510
@@ -48,15 +47,6 @@ MANNERS = {
     "portuguese": ("pf_dora", "pm_alex"),
     "english": ("if_sara", "am_michael"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What to speak: a text, its language, a timbre (a voice's name or an average ``a+b``)."""
-
-    text: str
-    language: str
-    timbre: str
 
 
 class Kokoro:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tontaube.train import texts
 from tontaube.train.corpus import ShardWriter
 from tontaube.train.data import SHARD, drawn_style
-from tontaube.train.kokoro import Kokoro, Line
 from tontaube.train.phrases import phrases
-from tontaube.train.teacher import STYLES
+from tontaube.train.teacher import STYLES, Line, Style, Utterance
+
+Teacher = Callable[[Line, Style, int], Utterance | None]
 
 LOCALES = {
     "german": "de",
@@ -60,17 +61,20 @@ def lines(dialogue: Path, timbres: list[str], held_out: set[str], seed: int = 4)
         at += 1
 
 
-def build(teacher: Kokoro, spoken: Iterator[Line], folder: Path, shards: int) -> None:
-    """Speak the lines; write ``shards`` shards of 1000, going on where an earlier run ended."""
-    for shard in range(shards):
+def build(
+    teacher: Teacher, spoken: Iterator[Line], folder: Path, shards: range = range(100)
+) -> None:
+    """Speak the lines; write those shards of 1000 that are not there yet. Processes may share the
+    work: each takes a part of the numbers."""
+    for shard in range(shards.stop):
         writer = ShardWriter(folder, f"languages-{shard:03d}")
         chosen = [next(spoken) for _ in range(SHARD)]
-        if writer.done:
+        if writer.done or shard not in shards:
             continue
         for index, line in enumerate(chosen):
             number = shard * SHARD + index
             style = drawn_style(number)
-            utterance = teacher(line, STYLES[style], seed=number)
+            utterance = teacher(line, STYLES[style], number)
             if utterance is None:
                 continue
             writer.add(
@@ -82,4 +86,4 @@ def build(teacher: Kokoro, spoken: Iterator[Line], folder: Path, shards: int) ->
                 speaker=line.timbre,
             )
         writer.close()
-        print(f"{shard + 1} of {shards} shards", flush=True)
+        print(f"shard {shard} of {shards.stop}", flush=True)

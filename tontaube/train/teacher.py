@@ -43,6 +43,15 @@ class Utterance:
     pitch: npt.NDArray[np.float16]
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What to speak: a text, its language, a timbre (a voice's name or an average ``a+b``)."""
+
+    text: str
+    language: str
+    timbre: str
+
+
 def one_thread(model: Any) -> Any:
     """An ONNX Runtime session of a loaded model, on one thread of the CPU."""
     import onnxruntime as ort

@@ -18,7 +18,7 @@ from tests.tiny import tiny_network
 from tontaube.codec.build import build_spectral
 from tontaube.codec.spectral import BINS
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
-from tontaube.train import batches, codec, languages, predict, recipe, recode, stages
+from tontaube.train import batches, codec, languages, predict, recipe, recode, stages, texts
 from tontaube.train.__main__ import COMMANDS, parser
 from tontaube.train.codes import CodedItem, extract, load, save_shard
 from tontaube.train.corpus import HOP, ShardWriter, read
@@ -331,26 +331,46 @@ def test_languages_take_turns_and_nothing_held_out_is_spoken(tmp_path: Path) -> 
     timbres = languages.speakers(voices)
     assert set(timbres) == {"af_a", "af_b", "am_c", "am_d", "af_a+af_b", "am_c+am_d"}
     held_out = {"hallo.", "hello."}
-    spoken = list(islice(languages.lines(tmp_path, timbres, held_out), 700))
-    order = list(languages.LOCALES)
+    found = languages.sentences(tmp_path, held_out)
+    spoken = list(islice(languages.lines(found, lambda language: timbres), 700))
+    order = list(languages.SOURCES)
     assert [line.language for line in spoken] == order * 100
     assert {line.timbre for line in spoken} == set(timbres)
     assert not held_out & {line.text.casefold() for line in spoken}
 
 
-def test_processes_share_a_corpus_of_languages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("labels", [False, True])
+def test_processes_share_a_corpus_of_languages(labels: bool, tmp_path: Path) -> None:
     made: list[str] = []
 
     def teacher(line: Line, style: Style, seed: int) -> Utterance:
         made.append(line.text)
         return spoken(0.4, seed)
 
+    def reader(line: Line, style: Style) -> np.ndarray:
+        return teacher(line, style, 0).phonemes
+
     def lines() -> Iterator[Line]:
         return (Line(f"{n}.", "german", "af_a") for n in count())
 
     for part in (range(1, 3, 2), range(0, 3, 2), range(3)):
-        languages.build(teacher, lines(), tmp_path, part)
+        if labels:
+            languages.label(reader, lines(), tmp_path, part)
+        else:
+            languages.build(teacher, lines(), tmp_path, part)
     assert sorted(made, key=lambda text: int(text[:-1])) == [f"{n}." for n in range(3_000)]
-    found = list(read(tmp_path))
+    found = load(tmp_path, 1) if labels else list(read(tmp_path))
     assert [item.text for item in found] == [f"{n}." for n in range(3_000)]
     assert {item.speaker for item in found} == {"af_a"}
+
+
+def test_word_lists_and_help_pages(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("Äpfel\nab\nNATO\nschön\nx1y\n", "utf-8")
+    (tmp_path / "page.html").write_text(
+        '<p id="a">Klik op <b>Openen</b> &amp; sluit.</p><p>Klik op <b>Openen</b> nu.</p><p>nee</p>'
+    )
+    assert texts.words(tmp_path / "words") == ["Äpfel", "schön"]
+    assert list(texts.help_pages(tmp_path)) == ["Klik op Openen nu."]
+    lines = list(texts.word_lists(["Äpfel", "schön"], ["Ein Baum."], 2))
+    heard = " ".join(lines).casefold()
+    assert all(word in heard for word in ("äpfel", "schön", "ein", "baum"))

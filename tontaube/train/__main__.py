@@ -103,13 +103,21 @@ def _curves(args: argparse.Namespace) -> None:
 
 def _languages(args: argparse.Namespace) -> None:
     from tontaube.train import languages
-    from tontaube.train.kokoro import Kokoro
+    from tontaube.train.kokoro import MANNERS, Kokoro
 
-    timbres = languages.speakers(args.kokoro / "voices")
-    spoken = languages.lines(args.dialogue, timbres, _held_out())
+    teacher = Kokoro(args.kokoro)
     part, parts = _part(args)
     shards = range(part, args.shards, parts)
-    languages.build(Kokoro(args.kokoro), spoken, args.run / "corpus", shards)
+    if args.labels:
+        found = languages.sentences(args.dialogue, _held_out(), args.words, args.pages)
+        read = languages.lines(found, MANNERS.__getitem__)
+        languages.label(teacher.phonemes, read, args.run / "labels", shards)
+        return
+    timbres = languages.speakers(args.kokoro / "voices")
+    spoken = languages.lines(
+        languages.sentences(args.dialogue, _held_out()), lambda language: timbres
+    )
+    languages.build(teacher, spoken, args.run / "corpus", shards)
 
 
 def _part(args: argparse.Namespace) -> tuple[int, int]:
@@ -217,6 +225,9 @@ def parser() -> argparse.ArgumentParser:
     )
     step.add_argument("--kokoro", type=Path, required=True, help="folder with Kokoro-82M's files")
     step.add_argument("--dialogue", type=Path, required=True, help="folder with gettext catalogues")
+    step.add_argument("--labels", action="store_true", help="only label them, for C0: no speech")
+    step.add_argument("--words", type=Path, help="folder with word lists (Debian's w* packages)")
+    step.add_argument("--pages", type=Path, help="folder with help pages by language")
     step.add_argument("--shards", type=int, default=100, help="of 1000 sentences")
     step.add_argument("--part", default="0/1", help=part_help)
     _add_finetune(

@@ -23,7 +23,11 @@ def collect(fortunes: Path, dialogue: Path | None, held_out: set[str], seed: int
     if dialogue is not None:
         plain += texts.dialogue(dialogue)
     plain = list(dict.fromkeys(plain))
-    lines = plain + list(texts.word_lists(lexicon, plain)) + list(texts.templates(5000))
+    lines = (
+        plain
+        + list(texts.word_lists(texts.lexicon_words(lexicon), plain))
+        + list(texts.templates(5000))
+    )
     unique = [line for line in dict.fromkeys(lines) if line.casefold() not in held_out]
     random.Random(seed).shuffle(unique)
     return unique

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import gettext
 import gzip
+import html
 import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 PLAIN = re.compile(r"(?:[^\W\d_]|[ ,.'!?;:¿¡\-])+")
 SPOKEN = re.compile(r"[¿¡]?[^\W\d_a-zß-ÿ](?:.*[a-zß-ÿ])?.*[.!?]")
 ACRONYM = re.compile(r"[A-ZÀ-Þ]{2,}")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+PARAGRAPH = re.compile(r"<p[^>]*>(.*?)</p>", re.S)
+WORD = re.compile(r"(?:[^\W\d_]|')+")
 SKIPPED_FORTUNES = {"ascii-art", "translate-me"}
 
 ONES = (
@@ -84,30 +87,45 @@ def dialogue(folder: Path, locale: str = "") -> Iterator[str]:
             yield from sentences(text.replace("—", ", "))
 
 
-def word_lists(
-    lexicon: Path, known: Iterable[str], words: int = 36_000, seed: int = 1
-) -> Iterator[str]:
-    """Lists of rarer words, so that spelling → sound is covered beyond the sentences.
+def help_pages(folder: Path) -> Iterator[str]:
+    """Sentences of the HTML pages below a folder."""
+    for path in sorted(folder.rglob("*.html")):
+        for paragraph in PARAGRAPH.findall(path.read_text("utf-8", errors="ignore")):
+            yield from sentences(html.unescape(re.sub(r"<[^>]*>", "", paragraph)))
 
-    ``lexicon``: gzipped JSON whose keys are words.
-    """
-    rng = random.Random(seed)
-    counts = Counter(word.lower() for text in known for word in re.findall(r"[A-Za-z']+", text))
+
+def lexicon_words(lexicon: Path) -> list[str]:
+    """The words of a lexicon, gzipped JSON by word."""
     with gzip.open(lexicon) as file:
-        entries = [w for w in json.load(file) if re.fullmatch(r"[a-z]{3,13}", w)]
-    pool = [w for w, n in counts.items() if n <= 6 and len(w) > 2 and w.isalpha()]
-    pool += rng.sample(entries, min(words, len(entries)))
+        return [w for w in json.load(file) if re.fullmatch(r"[a-z]{3,13}", w)]
+
+
+def words(path: Path) -> list[str]:
+    """The words of a list, one a line, in UTF-8."""
+    found = path.read_text("utf-8").split()
+    return [w for w in found if 3 <= len(w) <= 13 and w.isalpha() and not w.isupper()]
+
+
+def word_lists(
+    entries: Sequence[str], known: Iterable[str], count: int = 36_000, seed: int = 1
+) -> Iterator[str]:
+    """Lists of rarer words, so that spelling → sound is covered beyond the ``known`` sentences:
+    ``count`` of the entries, and those that are rare there."""
+    rng = random.Random(seed)
+    seen = Counter(word.lower() for text in known for word in WORD.findall(text))
+    pool = [w for w, n in seen.items() if n <= 6 and len(w) > 2 and w.isalpha()]
+    pool += rng.sample(entries, min(count, len(entries)))
     rng.shuffle(pool)
-    common = [w for w, _ in counts.most_common(400)]
+    common = [w for w, _ in seen.most_common(400)]
     at = 0
     while at < len(pool):
-        count = rng.randint(2, 8)
+        size = rng.randint(2, 8)
         chosen: list[str] = []
-        for word in pool[at : at + count]:
+        for word in pool[at : at + size]:
             if rng.random() < 0.35:
                 chosen.append(rng.choice(common))
             chosen.append(word)
-        at += count
+        at += size
         joined = "".join(
             w + (", " if rng.random() < 0.25 and i < len(chosen) - 1 else " ")
             for i, w in enumerate(chosen)

@@ -20,11 +20,13 @@ from tontaube.codec.spectral import BINS
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.train import batches, codec, languages, predict, recipe, recode, stages, texts
 from tontaube.train.__main__ import COMMANDS, parser
-from tontaube.train.codes import CodedItem, extract, load, save_shard
-from tontaube.train.corpus import HOP, ShardWriter, read
+from tontaube.train.codes import CodedItem, extract, load, save_shard, triples, write_c0
+from tontaube.train.corpus import HOP, Item, ShardWriter, is_held_out, read
 from tontaube.train.export import SHARPENED_BINS, sharpened
+from tontaube.train.phonemes import LENGTH, SPACE, STRESS, frames_of, heard, in_frames
 from tontaube.train.progress import Progress, cosine, linear_after
 from tontaube.train.rows import IGNORED, RowMaker
+from tontaube.train.table import CodeTable
 from tontaube.train.teacher import PHONEMES, Line, Style, Utterance
 from tontaube.train.texts import number, sentences, templates
 from tontaube.train.tokenizer import build_tokenizer
@@ -134,8 +136,13 @@ def test_the_corpus_is_read_as_it_was_written(tmp_path: Path) -> None:
         original = spoken(1.3 + 0.1 * (i % 3), i)
         assert item.text == f"Line {i}."
         np.testing.assert_array_equal(item.samples, original.samples)
-        assert item.phoneme_labels().shape == (item.frames, 4)
+        assert item.triples().shape == (item.frames, 3)
+        assert frames_of(item.phonemes) == item.frames
         assert item.pitch_at(100, 8).tolist() == [150] * 8
+
+
+def code_table(spoken_: list[Item]) -> CodeTable:
+    return CodeTable.of(((i.language, i.triples()) for i in spoken_), TINY.semantic_codes)
 
 
 def learn(model: codec.CodecTraining, step: Callable[[], dict[str, torch.Tensor]]) -> list[float]:
@@ -156,8 +163,9 @@ def test_c0_learns_phonemes_and_nothing_else_moves(tmp_path: Path) -> None:
     write_corpus(tmp_path, 12)
     model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
     acoustic = {n: p.clone() for n, p in model.named_parameters() if ".dac." in n}
-    audio, labels = batches.padded(list(read(tmp_path)))
-    totals = learn(model, lambda: model.read_phonemes(audio, labels))
+    spoken_ = list(read(tmp_path))
+    c0 = batches.c0_of(spoken_, code_table(spoken_))
+    totals = learn(model, lambda: model.read_phonemes(*batches.padded(spoken_), c0))
     assert totals[-1] < 0.99 * totals[0]  # these labels are noise: there is little to learn
     after = dict(model.named_parameters())
     assert acoustic and all(after[n].grad is None for n in acoustic)
@@ -167,19 +175,22 @@ def test_the_codec_learns_and_its_codes_are_kept(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", 12)
     network = build_spectral(TINY)
     model = codec.CodecTraining(network, TINY.latent, PHONEMES)
-    batch = batches.make_batch(list(read(tmp_path / "corpus")), random.Random(0))
+    spoken_ = list(read(tmp_path / "corpus"))
+    table = code_table(spoken_)
+    batch, c0 = batches.make_batch(spoken_, random.Random(0)), batches.c0_of(spoken_, table)
     early = model.semantic_parameters()
-    totals = learn(model, lambda: model(batch, depth=3))
+    totals = learn(model, lambda: model(batch, c0, depth=3))
     assert totals[-1] < 0.95 * totals[0]
     assert early and all(p.grad is None for p in early)  # C0 is final
 
-    extract(tmp_path / "corpus", network, tmp_path / "codes")
-    extract(tmp_path / "corpus", network, tmp_path / "codes")  # nothing left to do
+    for _ in range(2):  # the second time nothing is left to do
+        extract(tmp_path / "corpus", table, network, tmp_path / "codes")
     coded = load(tmp_path / "codes")
     assert [c.id for c in coded] == [f"{i:03d}" for i in range(12)]
     assert all(c.codes.shape == (4, int((1.3 + 0.1 * (i % 3)) * 24_000 + 0.5) // HOP)
                for i, c in enumerate(coded))  # fmt: skip
-    assert load(tmp_path / "codes", streams=1)[0].codes.shape[0] == 1
+    for spoken_item, item in zip(spoken_, load(tmp_path / "codes", streams=1), strict=True):
+        assert item.codes.tolist() == [table.codes(spoken_item.triples()).tolist()]
 
 
 def test_matching_weights_are_taken_over(tmp_path: Path) -> None:
@@ -188,7 +199,7 @@ def test_matching_weights_are_taken_over(tmp_path: Path) -> None:
     larger = TINY.model_copy(update={"semantic_codes": 2 * TINY.semantic_codes})
     new = codec.CodecTraining(build_spectral(larger), larger.latent, PHONEMES)
     codebook = new.codec.semantic_vq.stack[0].codebook.weight.clone()
-    assert codec.load_matching(new, tmp_path / "checkpoint.pt") == len(old.state_dict()) - 2
+    assert codec.load_matching(new, tmp_path / "checkpoint.pt") == len(old.state_dict()) - 1
     assert torch.equal(new.classifier.weight, old.classifier.weight)
     assert torch.equal(new.codec.semantic_vq.stack[0].codebook.weight, codebook)
 
@@ -217,9 +228,9 @@ def test_a_stage_that_learned_other_codes_says_the_same(stage: int, tmp_path: Pa
     assert (again[..., order] - seen).abs().max() < 0.2 * seen.std()
 
 
-def write_codes(folder: Path, what: list[CodedItem]) -> None:
+def write_codes(folder: Path, what: list[CodedItem], shard: str = "shard-000.json") -> None:
     folder.mkdir()
-    save_shard(folder / "shard-000.json", what, [c.codes for c in what])
+    save_shard(folder / shard, what, [c.codes for c in what])
 
 
 def test_stages_predict_codes_of_each_sentence_by_itself(tmp_path: Path) -> None:
@@ -374,3 +385,63 @@ def test_word_lists_and_help_pages(tmp_path: Path) -> None:
     lines = list(texts.word_lists(["Äpfel", "schön"], ["Ein Baum."], 2))
     heard = " ".join(lines).casefold()
     assert all(word in heard for word in ("äpfel", "schön", "ein", "baum"))
+
+
+def test_marks_give_their_time_to_a_sound() -> None:
+    a, b, c = 43, 44, 45
+    stress, other = STRESS
+    for labels, wanted in (
+        ([a, stress, stress, b, b], [a, b, b, b, b]),
+        ([a, LENGTH, LENGTH, b], [a, a, a, b]),
+        ([a, SPACE, stress, b, LENGTH, c], [a, b, b, b, b, c]),
+        ([a, SPACE, SPACE, SPACE, b], [a, SPACE, SPACE, SPACE, b]),  # a pause is heard
+        ([a, SPACE, SPACE, other], [a, other, other, other]),  # nothing comes that could be
+        ([LENGTH, a], [LENGTH, a]),
+        ([a], [a]),
+    ):
+        assert heard(np.array(labels, np.uint8)).tolist() == wanted
+    labels = np.repeat(np.arange(40, 60), 4).astype(np.uint8)  # 0.1 s each
+    assert in_frames(labels, frames_of(labels))[:5].tolist() == [
+        [40, 40, 40], [40, 41, 41], [41, 42, 42], [42, 42, 43], [43, 43, 43]
+    ]  # fmt: skip
+
+
+def test_a_table_names_what_is_common_and_writes_the_rest_as_the_nearest() -> None:
+    common = np.array([[1, 1, 1], [1, 1, 2], [2, 2, 2], [2, 2, 3], [3, 4, 4], [4, 4, 4]])
+    spoken_ = [("german", common.repeat(9, 0)), ("dutch", np.array([[1, 2, 2], [1, 1, 1]]))]
+    table = CodeTable.of(spoken_, 7)
+    code = {tuple(triple): n for n, triple in enumerate(table.triples.tolist())}
+    assert set(code) == {*map(tuple, common.tolist()), (1, 2, 2)}  # languages count alike
+    wanted = {
+        (1, 1, 2): (1, 1, 2),
+        (3, 3, 4): (3, 4, 4),  # a boundary moves
+        (2, 3, 3): (2, 2, 3),
+        (1, 2, 1): (1, 2, 2),
+        (4, 4, 5): (4, 4, 4),  # what no code has is lost, nothing else comes in
+    }
+    found = table.codes(np.array(list(wanted)))
+    assert found.tolist() == [code[triple] for triple in wanted.values()]
+
+
+def test_a_table_is_written_once_and_names_labels_and_speech_alike(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", 3)
+    spoken_ = list(read(tmp_path / "corpus"))
+    labelled = [replace_codes(item) for item in spoken_]
+    write_codes(tmp_path / "labels", labelled, "labels-000.json")
+    code_table(spoken_).save(tmp_path / "table.npy")
+    table = CodeTable.load(tmp_path / "table.npy")
+    for _ in range(2):
+        write_c0(tmp_path, table, tmp_path / "codes")
+    by_id = {item.id: item.codes.tolist() for item in load(tmp_path / "codes", 1)}
+    assert len(by_id) == 6 and all(by_id[item.id] == by_id[f"t{item.id}"] for item in spoken_)
+    assert len(list(triples(tmp_path))) == 6
+
+
+def replace_codes(item: Item) -> CodedItem:
+    about = (f"t{item.id}", item.text, item.language, item.style, item.speaker)
+    return CodedItem(*about, item.phonemes[None].astype(np.int64))
+
+
+def test_one_sentence_of_many_is_held_out() -> None:
+    share = sum(is_held_out(f"{n:06d}") for n in range(20_000)) / 20_000
+    assert 0.004 < share < 0.006

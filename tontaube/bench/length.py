@@ -91,10 +91,11 @@ def run(settings: Settings, minutes: int, characters: int) -> None:
     if not characters:
         return
     seconds, resident = np.array(asyncio.run(memory(settings, characters))).T
-    half = len(seconds) // 2
-    slope = np.polyfit(seconds[half:] / 60, resident[half:] / 2**20, 1)[0]
+    quarters = [round(share * (len(seconds) - 1)) for share in (0.25, 0.5, 0.75, 1)]
+    sizes = ", ".join(f"{resident[at] / 2**20:.1f}" for at in quarters)
+    last = slice(quarters[2], None)
+    slope = np.polyfit(seconds[last] / 60, resident[last] / 2**20, 1)[0]
     print(
         f"{characters} characters, {seconds[-1] / 60:.1f} minutes of speech: resident memory "
-        f"{resident[half] / 2**20:.1f} MiB half way, {resident[-1] / 2**20:.1f} MiB at the end, "
-        f"{slope:+.3f} MiB a minute"
+        f"{sizes} MiB after each quarter; in the last {slope:+.3f} MiB a minute"
     )

@@ -71,8 +71,10 @@ class DualCodec(nn.Module):
     def encode(self, features: Tensor, acoustic_input: Tensor, streams: int) -> Tensor:
         """Content features [B, D, T] and the acoustic encoder's input → codes [B, streams, T]."""
         c0 = self.semantic_vq.encode(self.convnext_encoder(features))
-        if streams == 1:
-            return c0
+        return c0 if streams == 1 else self.encode_rest(c0, acoustic_input, streams)
+
+    def encode_rest(self, c0: Tensor, acoustic_input: Tensor, streams: int) -> Tensor:
+        """Semantic codes [B, 1, T] and the acoustic encoder's input → codes [B, streams, T]."""
         rest = self.dac.encoder(acoustic_input)[..., : c0.shape[-1]] - self.semantic_latents(c0)
         return torch.cat((c0, self.dac.quantizer.encode(rest, streams - 1)), 1)
 

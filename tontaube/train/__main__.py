@@ -6,12 +6,18 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from tontaube.bundle import MINI
 from tontaube.errors import TontaubeError
 
+if TYPE_CHECKING:  # imported where they are used: each step starts at once
+    from tontaube.train.codec import Source
+    from tontaube.train.table import CodeTable
+
+TABLE = "table.npy"
 TEXTS = Path(__file__).parents[1] / "bench" / "texts"
 
 
@@ -22,13 +28,30 @@ def _data(args: argparse.Namespace) -> None:
     data.build(lines[: args.limit], args.run / "corpus", *_part(args))
 
 
+def _table(args: argparse.Namespace) -> None:
+    from tontaube.codec.build import SpectralConfig
+    from tontaube.train import codes
+    from tontaube.train.table import CodeTable
+
+    if not (args.run / TABLE).exists():
+        table = CodeTable.of(codes.triples(args.run), SpectralConfig().semantic_codes)
+        table.save(args.run / TABLE)
+    codes.write_c0(args.run, _code_table(args.run), args.run / "codes-semantic")
+
+
+def _code_table(run: Path) -> CodeTable:
+    from tontaube.train.table import CodeTable
+
+    return CodeTable.load(run / TABLE)
+
+
 def _semantic(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig
     from tontaube.train import codec
 
     start = args.start and args.start / "decoder/checkpoint.pt"
     plan = codec.Plan(args.minutes, start)
-    codec.semantic(args.run / "corpus", args.run / "semantic", SpectralConfig(), plan)
+    codec.semantic(_source(args.run), args.run / "semantic", SpectralConfig(), plan)
 
 
 def _codec(args: argparse.Namespace) -> None:
@@ -36,7 +59,13 @@ def _codec(args: argparse.Namespace) -> None:
     from tontaube.train import codec
 
     plan = codec.Plan(args.minutes, args.run / "semantic/checkpoint.pt")
-    codec.train(args.run / "corpus", args.run / "codec", SpectralConfig(), plan)
+    codec.train(_source(args.run), args.run / "codec", SpectralConfig(), plan)
+
+
+def _source(run: Path) -> Source:
+    from tontaube.train.codec import Source
+
+    return Source(run / "corpus", _code_table(run))
 
 
 def _decoder(args: argparse.Namespace) -> None:
@@ -63,13 +92,11 @@ def _codes(args: argparse.Namespace) -> None:
     from tontaube.codec.build import SpectralConfig, build_spectral
     from tontaube.train import codes
 
-    source = "semantic" if args.semantic else "codec"
     network = build_spectral(SpectralConfig())
-    saved = torch.load(args.run / source / "checkpoint.pt", weights_only=True)["model"]
+    saved = torch.load(args.run / "codec/checkpoint.pt", weights_only=True)["model"]
     kept = {k.removeprefix("codec."): v for k, v in saved.items() if k.startswith("codec.")}
     network.load_state_dict(kept)
-    folder, streams = ("codes-semantic", 1) if args.semantic else ("codes", 4)
-    codes.extract(args.run / "corpus", network, args.run / folder, streams)
+    codes.extract(args.run / "corpus", _code_table(args.run), network, args.run / "codes")
 
 
 def _stage(args: argparse.Namespace) -> None:
@@ -161,6 +188,7 @@ def _held_out() -> set[str]:
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "all": _all,
     "data": _data,
+    "table": _table,
     "semantic": _semantic,
     "codec": _codec,
     "decoder": _decoder,
@@ -204,15 +232,15 @@ def parser() -> argparse.ArgumentParser:
     step = commands.add_parser("data", parents=[common, texts], help="speak the training texts")
     step.add_argument("--limit", type=int)
     step.add_argument("--part", default="0/1", help=part_help)
-    step = commands.add_parser("semantic", parents=[common], help="train what makes C0")
+    commands.add_parser("table", parents=[common], help="say what C0 means; write it")
+    step = commands.add_parser("semantic", parents=[common], help="train what hears C0")
     step.add_argument("--minutes", type=float, default=20)
     step.add_argument("--start", type=Path, help="an earlier run to start from")
     step = commands.add_parser("codec", parents=[common], help="train the rest of the codec")
     step.add_argument("--minutes", type=float, default=60)
     step = commands.add_parser("decoder", parents=[common], help="polish it; codes are final")
     step.add_argument("--minutes", type=float, default=60)
-    step = commands.add_parser("codes", parents=[common], help="encode the corpus")
-    step.add_argument("--semantic", action="store_true", help="only C0: the rest may still train")
+    commands.add_parser("codes", parents=[common], help="encode the corpus")
     step = commands.add_parser("predict", parents=[common], help="codes as CB1..CB3 say them")
     step.add_argument("--shards", type=int, default=1_000, help="of the corpus")
     step = commands.add_parser("stage", parents=[common], help="train CB0..CB3")

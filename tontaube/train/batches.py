@@ -8,21 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tontaube.codec.logmel import STEP
 from tontaube.codec.spectral import STEPS, pulse_train
-from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, read
+from tontaube.train.corpus import HOP, SAMPLE_RATE, Item, is_held_out, read
+from tontaube.train.phonemes import PER_FRAME
+from tontaube.train.table import CodeTable
 from tontaube.train.teacher import PITCH_RATE, VOICED_ABOVE
 
-PER_FRAME = 4  # phoneme labels a frame
 CROP = 12  # frames of each utterance that are decoded
-HELD_OUT = 100  # items at the corpus' start that no step sees
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Audio [B, T·1920], labels [B, T, 4] (-100: none), and of the crops: target [B, C·1920],
+    """Audio [B, T·1920], labels [B, T, 3] (-100: none), and of the crops: target [B, C·1920],
     pulses with 360 samples beside, pitch in Hz [B, C·8] with 0 for unvoiced, first frames [B]."""
 
     audio: Tensor
@@ -49,15 +50,22 @@ def teacher_pulses(item: Item, first: int, count: int) -> np.ndarray:
 
 
 def padded(items: list[Item]) -> tuple[Tensor, Tensor]:
-    """Audio [B, T·1920] and labels [B, T, 4] of utterances, as long as the longest."""
+    """Audio [B, T·1920] and labels [B, T, 3] of utterances, as long as the longest."""
     longest = max(item.frames for item in items)
     audio = torch.zeros(len(items), longest * HOP)
     labels = torch.full((len(items), longest, PER_FRAME), -100)
     for row, item in enumerate(items):
         samples = item.samples[: item.frames * HOP].astype(np.float32) / 32768
         audio[row, : len(samples)] = torch.from_numpy(samples)
-        labels[row, : item.frames] = torch.from_numpy(item.phoneme_labels(PER_FRAME))
+        labels[row, : item.frames] = torch.from_numpy(item.triples())
     return audio, labels
+
+
+def c0_of(items: list[Item], table: CodeTable) -> Tensor:
+    """C0 int64 [B, T] of utterances, as long as the longest; 0 behind the others' ends."""
+    longest = max(item.frames for item in items)
+    codes = (torch.from_numpy(table.codes(item.triples())) for item in items)
+    return torch.stack([F.pad(row, (0, longest - len(row))) for row in codes])
 
 
 def make_batch(items: list[Item], rng: random.Random) -> Batch:
@@ -82,6 +90,6 @@ def crops(x: Tensor, first: Tensor) -> Tensor:
 
 
 def usable(corpus: Path) -> list[Item]:
-    """Items long enough to crop, by length; the first HELD_OUT of the corpus are left out."""
-    items = list(read(corpus))[HELD_OUT:]
+    """Items long enough to crop, by length, without those held out."""
+    items = [item for item in read(corpus) if not is_held_out(item.id)]
     return sorted((i for i in items if CROP + 2 <= i.frames <= 110), key=lambda i: i.frames)

@@ -1,9 +1,9 @@
 """Trains the spectral DualCodec on a corpus, in two steps: C0, then everything else.
 
-C0 (content encoder and semantic VQ) learns phonemes and nothing else (``semantic``): 4 096 codes
-hold 96 % of the phoneme quadruples that frames of English show, so that words never hang on what
-CB1..CB3 add. It is frozen then, CB0 can start, and the rest learns to reconstruct (``train``). When
-all codes are final, the decoder alone can be polished while CB1..CB3 train (``decoder``).
+What C0 says is given (``table``): phonemes and nothing else, so that words never hang on what
+CB1..CB3 add. The content encoder and the semantic VQ learn to hear it (``semantic``) and are frozen
+then; the rest learns to reconstruct (``train``). When all codes are final, the decoder alone can be
+polished while CB1..CB3 train (``decoder``).
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from torch import Tensor, nn
 from tontaube.codec.build import SpectralConfig, build_spectral
 from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.layers import VectorQuantizer
-from tontaube.codec.logmel import LogMel, mel_filters
+from tontaube.codec.logmel import LogMel
 from tontaube.codec.spectral import SpectralDecoder
-from tontaube.train.batches import CROP, PER_FRAME, Batch, crops, make_batch, padded, usable
-from tontaube.train.corpus import HOP, SAMPLE_RATE, Item
+from tontaube.train.batches import CROP, Batch, c0_of, crops, make_batch, padded, usable
+from tontaube.train.corpus import HOP, Item
+from tontaube.train.phonemes import PER_FRAME
 from tontaube.train.progress import Progress, cosine
+from tontaube.train.reconstruction import Reconstruction, magnitude
+from tontaube.train.table import CodeTable
 from tontaube.train.teacher import PHONEMES, VOICED_ABOVE
 
 BATCH, SEMANTIC_BATCH = 12, 32  # utterances a step
-RESOLUTIONS = {2048: 80, 1024: 80, 512: 64, 256: 32}  # window → mel bands
 PEAK = 1e-3  # learning rate
 BESIDE = 6  # frames of natural audio on either side of a decoded crop that is read
 DEPTHS = (0, 1, 2, 3, 3, 3)  # acoustic streams in a step, drawn evenly
@@ -65,33 +67,6 @@ class Quantizing(nn.Module):
         self.usage[dead] = 0.5
 
 
-def magnitude(spectrum: Tensor) -> Tensor:
-    """|spectrum|; three times faster than ``abs`` of a complex tensor, and smooth at zero."""
-    return (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
-
-
-class Reconstruction(nn.Module):
-    """Log-mel, spectral-convergence and log-magnitude distances at random resolutions."""
-
-    def __init__(self, seed: int = 0) -> None:
-        super().__init__()
-        self._filters = {n: mel_filters(n, bands, SAMPLE_RATE) for n, bands in RESOLUTIONS.items()}
-        self._windows = {n: torch.hann_window(n) for n in RESOLUTIONS}
-        self._rng = random.Random(seed)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        total = x.new_zeros(())
-        for n in self._rng.sample(list(RESOLUTIONS), 2):
-            a, b = (
-                magnitude(torch.stft(w, n, n // 4, window=self._windows[n], return_complex=True))
-                for w in (x, y)
-            )
-            mel = torch.log(self._filters[n] @ a + 1e-3) - torch.log(self._filters[n] @ b + 1e-3)
-            log = (torch.log(a + 1e-3) - torch.log(b + 1e-3)).abs().mean()
-            total = total + mel.abs().mean() + 0.5 * (a - b).norm() / (b.norm() + 1e-3) + 0.2 * log
-        return 2 * total
-
-
 class CodecTraining(nn.Module):
     """The codec with what only training needs: phoneme classifier, quantizer statistics."""
 
@@ -101,8 +76,8 @@ class CodecTraining(nn.Module):
         self.features = LogMel()
         self.classifier = nn.Conv1d(latent, PER_FRAME * phonemes, 1)
         self.phonemes = phonemes
-        quantizers = [*codec.semantic_vq.stack, *codec.dac.quantizer.stack]
-        self.quantizing = nn.ModuleList(Quantizing(q) for q in quantizers)
+        self.quantizing = nn.ModuleList(Quantizing(q) for q in codec.dac.quantizer.stack)
+        self.sharpness = nn.Parameter(torch.tensor(20.0))  # of how C0 is heard
         self.reconstruction = Reconstruction()
         generator = torch.Generator().manual_seed(1)
         self._noise = torch.randn(2, 1 << 23, generator=generator) * 0.5**0.5
@@ -111,12 +86,6 @@ class CodecTraining(nn.Module):
         """What makes C0."""
         parts = (self.codec.convnext_encoder, self.codec.semantic_vq)
         return [p for part in parts for p in part.parameters()]
-
-    def codes_in_use(self) -> int:
-        """How many C0 codes were used lately."""
-        c0 = self.quantizing[0]
-        assert isinstance(c0, Quantizing)
-        return int((c0.usage > 0.01).sum())
 
     def polish(self, batch: Batch, codes: Tensor, own: Tensor) -> dict[str, Tensor]:
         """The losses that the decoder answers for, given final codes [B, 4, T]; ``own`` [B] is 1
@@ -144,36 +113,41 @@ class CodecTraining(nn.Module):
         labels = crops(batch.labels.transpose(1, 2), batch.crops).transpose(1, 2)
         return self._phoneme_loss(logits[..., BESIDE:width].float(), labels)
 
-    def read_phonemes(self, audio: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """The losses that C0 answers for: phonemes read from the quantized content, phonemes read
-        from the content itself (which teaches the encoder sooner), and commitment."""
+    def read_phonemes(self, audio: Tensor, labels: Tensor, c0: Tensor) -> dict[str, Tensor]:
+        """The losses that C0 answers for: phonemes read from its codes, phonemes read from the
+        content itself, and how well the codes are heard in it."""
         with torch.no_grad():
             features = self.features(audio)
+        (vq,) = self.codec.semantic_vq.stack
         with torch.autocast("cpu", dtype=torch.bfloat16):
             content = self.codec.convnext_encoder(features)
-            quantized, commitment = self.quantizing[0](content)
-            logits = self.classifier(self.codec.convnext_decoder(torch.cat((quantized, content))))
+            both = torch.cat((vq.decode(c0), content))
+            logits = self.classifier(self.codec.convnext_decoder(both))
+            directions = F.normalize(vq.in_proj(content).transpose(1, 2), dim=-1)
+            nearness = directions @ F.normalize(vq.codebook.weight, dim=-1).t()
         read, free = logits.float().chunk(2)
+        spoken = labels[..., 0] != -100
+        closest = nearness[spoken].float()
         return {
             "ph": self._phoneme_loss(read, labels),
             "free": self._phoneme_loss(free, labels),
-            "vq": commitment.float(),
+            "code": F.cross_entropy(self.sharpness * closest, c0[spoken]),
         }
 
-    def forward(self, batch: Batch, depth: int) -> dict[str, Tensor]:
-        """All losses of a step, by name; ``depth`` acoustic streams take part; C0 is final."""
+    def forward(self, batch: Batch, c0: Tensor, depth: int) -> dict[str, Tensor]:
+        """All losses of a step, by name; ``depth`` acoustic streams take part; ``c0`` [B, T]."""
         codec = self.codec
         with torch.no_grad():
             features = self.features(batch.audio)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             with torch.no_grad():
-                quantized, _ = self.quantizing[0](codec.convnext_encoder(features))
+                quantized = codec.semantic_vq.decode(c0[:, None])
             semantic = codec.convnext_decoder(quantized)
             logits = self.classifier(semantic)
             rest = codec.dac.encoder(features) - semantic
             latents, rest = crops(semantic, batch.crops), crops(rest, batch.crops)
             commitment = latents.new_zeros(())
-            for quantizing in self.quantizing[1 : 1 + depth]:
+            for quantizing in self.quantizing[:depth]:
                 part, loss = quantizing(rest)
                 rest, latents, commitment = rest - part, latents + part, commitment + loss
         _, losses = self._decoder_losses(latents, batch, torch.ones(len(latents)))
@@ -215,13 +189,21 @@ class CodecTraining(nn.Module):
         return F.cross_entropy(by_quarter.flatten(0, 2), labels.flatten(), ignore_index=-100)
 
 
-WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "f0": 2.0, "uv": 0.5, "coh": 0.3,
-           "said": 3.0}  # fmt: skip
+WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "code": 0.5, "f0": 2.0, "uv": 0.5,
+           "coh": 0.3, "said": 3.0}  # fmt: skip
 
 
 def weighted(losses: dict[str, Tensor]) -> Tensor:
     """The sum of a step's losses."""
     return torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Speech, and what C0 says of it."""
+
+    corpus: Path
+    table: CodeTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +214,8 @@ class Plan:
     start: Path | None = None
 
 
-def semantic(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
-    """Train what makes C0 within the plan's minutes, resuming what ``folder`` holds."""
+def semantic(source: Source, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
+    """Train what hears C0 within the plan's minutes, resuming what ``folder`` holds."""
     rng = random.Random()
     model = CodecTraining(build_spectral(config), config.latent, PHONEMES)
     load_matching(model, plan.start)
@@ -241,19 +223,18 @@ def semantic(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> 
     progress = Progress(folder, plan.minutes, {"model": model, "optimizer": optimizer})
     items: list[Item] = []
     while progress.running:
-        items = _refreshed(items, corpus, progress)
+        items = _refreshed(items, source.corpus, progress)
         first = rng.randrange(len(items) - SEMANTIC_BATCH)
-        audio, labels = padded(items[first : first + SEMANTIC_BATCH])
-        losses = model.read_phonemes(audio, labels)
+        chosen = items[first : first + SEMANTIC_BATCH]
+        losses = model.read_phonemes(*padded(chosen), c0_of(chosen, source.table))
         take_step(optimizer, losses, cosine(progress.fraction, progress.step, floor=0.0))
         progress.advance()
         if progress.step % 100 == 0:
-            used = model.codes_in_use()
-            progress.log("semantic", used=used, **{n: v.item() for n, v in losses.items()})
+            progress.log("semantic", **{n: v.item() for n, v in losses.items()})
     return model
 
 
-def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
+def train(source: Source, folder: Path, config: SpectralConfig, plan: Plan) -> CodecTraining:
     """Train all but C0 within the plan's minutes, resuming what ``folder`` holds; the corpus may
     grow meanwhile. ``plan.start`` is the checkpoint with the final C0."""
     rng = random.Random()
@@ -266,10 +247,10 @@ def train(corpus: Path, folder: Path, config: SpectralConfig, plan: Plan) -> Cod
     progress = Progress(folder, plan.minutes, {"model": model, "optimizer": optimizer})
     items: list[Item] = []
     while progress.running:
-        items = _refreshed(items, corpus, progress)
+        items = _refreshed(items, source.corpus, progress)
         first = rng.randrange(len(items) - BATCH)
-        batch = make_batch(items[first : first + BATCH], rng)
-        losses = model(batch, rng.choice(DEPTHS))
+        chosen = items[first : first + BATCH]
+        losses = model(make_batch(chosen, rng), c0_of(chosen, source.table), rng.choice(DEPTHS))
         take_step(optimizer, losses, cosine(progress.fraction, progress.step))
         progress.advance()
         if progress.step % 100 == 0:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tontaube.codec.dualcodec import DualCodec
 from tontaube.codec.logmel import LogMel
 from tontaube.train.corpus import HOP, Item, read
+from tontaube.train.phonemes import frames_of, in_frames
+from tontaube.train.table import CodeTable
 from tontaube.types import STREAMS, Codes
 
 BATCH = 24
@@ -31,18 +34,49 @@ class CodedItem:
     codes: Codes
 
 
+def triples(run: Path) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """The language and phonemes [T, 3] of every sentence of a run, spoken or only labelled."""
+    for spoken in read(run / "corpus"):
+        yield spoken.language, spoken.triples()
+    for index in sorted((run / "labels").glob("*.json")):
+        for item in load_shard(index, 1):
+            yield item.language, _labelled(item)
+
+
+def _labelled(item: CodedItem) -> npt.NDArray[np.int64]:
+    labels = item.codes[0].astype(np.uint8)
+    return in_frames(labels, frames_of(labels))
+
+
+def write_c0(run: Path, table: CodeTable, folder: Path) -> None:
+    """Write C0 of a run's sentences, spoken or only labelled, shards that ``folder`` lacks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in sorted((run / "corpus").glob("*.json")):
+        if not (folder / index.name).exists():
+            spoken = list(read(run / "corpus", [index.stem]))
+            codes = [table.codes(item.triples())[None] for item in spoken]
+            save_shard(folder / index.name, spoken, codes)
+    for index in sorted((run / "labels").glob("*.json")):
+        if not (folder / index.name).exists():
+            read_ = load_shard(index, 1)
+            codes = [table.codes(_labelled(item))[None] for item in read_]
+            save_shard(folder / index.name, read_, codes)
+
+
 @torch.inference_mode()
-def extract(corpus: Path, codec: DualCodec, folder: Path, streams: int = STREAMS) -> None:
-    """Encode the shards of a corpus that ``folder`` does not have yet."""
+def extract(corpus: Path, table: CodeTable, codec: DualCodec, folder: Path) -> None:
+    """Encode the shards of a corpus that ``folder`` does not have yet: C0 by the table, the rest by
+    the codec."""
     codec.eval()
     folder.mkdir(parents=True, exist_ok=True)
     for index in sorted(corpus.glob("*.json")):
         if not (folder / index.name).exists():
-            _extract_shard(list(read(corpus, [index.stem])), codec, folder / index.name, streams)
+            items = list(read(corpus, [index.stem]))
+            _extract_shard(items, table, codec, folder / index.name)
             print(f"{index.stem} encoded", flush=True)
 
 
-def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: int) -> None:
+def _extract_shard(items: list[Item], table: CodeTable, codec: DualCodec, target: Path) -> None:
     features = LogMel()
     by_length: dict[int, list[Item]] = defaultdict(list)
     for item in items:
@@ -56,7 +90,8 @@ def _extract_shard(items: list[Item], codec: DualCodec, target: Path, streams: i
             audio = np.stack([i.samples[: length * HOP] for i in batch]).astype(np.float32) / 32768
             mel = features(torch.from_numpy(audio))
             coded += batch
-            found += [codes.numpy() for codes in codec.encode(mel, mel, streams)]
+            c0 = torch.from_numpy(np.stack([table.codes(i.triples()) for i in batch]))[:, None]
+            found += [codes.numpy() for codes in codec.encode_rest(c0, mel, STREAMS)]
     save_shard(target, coded, found)
 
 

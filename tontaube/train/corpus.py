@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tontaube.train.teacher import PHONEME_RATE, PITCH_RATE, Utterance
+from tontaube.train.phonemes import in_frames
+from tontaube.train.teacher import PITCH_RATE, Utterance
 
 SAMPLE_RATE = 24_000
 HOP = 1920
+HELD_OUT = 200  # one sentence of so many is for measuring
+
+
+def is_held_out(id_: str) -> bool:
+    """Whether a sentence is never trained on, whatever else the corpus comes to hold."""
+    return zlib.crc32(id_.encode()) % HELD_OUT == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +42,9 @@ class Item:
         """Whole codec frames."""
         return len(self.samples) // HOP
 
-    def phoneme_labels(self, per_frame: int = 4) -> npt.NDArray[np.int64]:
-        """Phoneme ids int64 [frames, per_frame], one for each 20 ms quarter of a frame."""
-        seconds = (np.arange(self.frames * per_frame) + 0.5) * HOP / SAMPLE_RATE / per_frame
-        index = np.minimum((seconds * PHONEME_RATE).astype(int), len(self.phonemes) - 1)
-        labels: npt.NDArray[np.int64] = self.phonemes[index].astype(np.int64)
-        return labels.reshape(-1, per_frame)
+    def triples(self) -> npt.NDArray[np.int64]:
+        """What each frame says: phoneme ids int64 [frames, 3]."""
+        return in_frames(self.phonemes, self.frames)
 
     def pitch_at(self, rate: float, count: int) -> npt.NDArray[np.float32]:
         """Pitch in Hz at the centres of ``count`` intervals of 1/rate seconds."""

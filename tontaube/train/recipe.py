@@ -38,8 +38,8 @@ SHAPES = (
 
 STEPS = (
     ("data", 0),  # minutes in all, with what the same step had before; 0: until it is done
+    ("table", 0),
     ("semantic", 20),
-    ("codes --semantic", 0),
     ("stage 0", 177),
     ("codec", 40),
     ("codes", 0),

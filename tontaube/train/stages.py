@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zlib import crc32
 
 import torch
 import torch.nn.functional as F
@@ -14,10 +15,11 @@ from torch import Tensor, nn
 from tontaube.backend.network import StageNetwork
 from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.train.codes import CodedItem, load
+from tontaube.train.corpus import is_held_out
 from tontaube.train.progress import Progress, linear_after
 from tontaube.train.rows import IGNORED, Example, RowMaker
 
-HELD_OUT = 200  # items that no step sees
+HELD_OUT = 200  # sentences that are measured
 POOL = 768  # examples drawn at a time, then sorted by length
 REFRESH = 8  # pools between two looks at the corpus
 ROUND = 32  # lengths are padded to multiples of this
@@ -153,14 +155,15 @@ class Data:
         return load(self._codes, self._config.target_codebook + 1)
 
     def held_out(self) -> list[Batch]:
-        """Always the same batches of the corpus' first items."""
-        items = self._items()[:HELD_OUT]
+        """Always the same batches, as long as the corpus stays the same."""
+        known = (item for item in self._items() if is_held_out(item.id))
+        items = sorted(known, key=lambda item: crc32(item.id.encode()))[:HELD_OUT]
         maker = self._maker(items, seed=0)
         return cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
-            items = self._items()[HELD_OUT:]
+            items = [item for item in self._items() if not is_held_out(item.id)]
             print(f"{len(items)} sentences", flush=True)
             maker = self._maker(items, self._rng.randrange(1 << 30))
             for _ in range(REFRESH):

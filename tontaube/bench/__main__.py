@@ -23,7 +23,13 @@ def _voice(args: argparse.Namespace) -> None:
     given = {name: getattr(args, name) for name in ("model", "weights") if getattr(args, name)}
     settings = Settings(**given)
     options = voice.Options(
-        args.language, args.style, args.temperature, args.limit, not args.no_reference, args.keep
+        language=args.language,
+        style=args.style,
+        temperature=args.temperature,
+        limit=args.limit,
+        reference=not args.no_reference and (args.language == "english" or bool(args.kokoro)),
+        kokoro=args.kokoro,
+        keep=args.keep,
     )
     voice.run(settings, options)
 
@@ -133,6 +139,7 @@ def main() -> None:
     step.add_argument("--temperature", type=float)
     step.add_argument("--limit", type=int)
     step.add_argument("--no-reference", action="store_true", help="only our own speech")
+    step.add_argument("--kokoro", type=Path, help="Kokoro-82M's files: the teacher in any language")
     step.add_argument("--keep", type=Path, help="folder for the wav files")
     step.set_defaults(command=_voice)
     step = commands.add_parser("startup", help="from a cold process to the first audio")

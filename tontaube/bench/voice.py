@@ -79,12 +79,21 @@ async def speak(engine: Engine, texts: list[str], make: Callable[[str, int], Spe
     return audio, time.perf_counter() - started
 
 
-def teacher_audio(texts: list[str], style: str) -> dict[str, Samples]:
-    """The teacher's own speech."""
-    from tontaube.train.teacher import STYLES, Hibari
+def teacher_audio(texts: list[str], options: Options) -> dict[str, Samples]:
+    """The teacher's own speech: for English of the hibari package, or by Kokoro's files with a
+    voice of the language."""
+    from tontaube.train.teacher import STYLES, Hibari, Line
 
-    teacher = Hibari()
-    spoken = {text: teacher(text, STYLES[style], seed=0) for text in texts}
+    style = STYLES[options.style]
+    if options.kokoro is None:
+        voice = Hibari()
+        spoken = {text: voice(text, style, seed=0) for text in texts}
+    else:
+        from tontaube.train.kokoro import MANNERS, Kokoro
+
+        speaker, language = Kokoro(options.kokoro), options.language
+        timbre = MANNERS[language][0]
+        spoken = {text: speaker(Line(text, language, timbre), style, seed=0) for text in texts}
     return {
         text: np.divide(u.samples, 32768, dtype=np.float32)
         for text, u in spoken.items()
@@ -127,6 +136,7 @@ class Options:
     temperature: float | None = None
     limit: int | None = None
     reference: bool = True  # the teacher and the codec alone, too
+    kokoro: Path | None = None  # that teacher's files, for other languages than English
     keep: Path | None = None
 
 
@@ -156,7 +166,7 @@ def run(settings: Settings, options: Options) -> list[Row]:
     for name, chosen in variants(settings).items():
         systems[name], walls[name], code = asyncio.run(generate(chosen))
     if options.reference:
-        teacher = teacher_audio(texts, options.style)
+        teacher = teacher_audio(texts, options)
         systems |= {
             "teacher": teacher,
             "codec, C0..C3": through_codec(settings.model, teacher),

@@ -34,6 +34,13 @@ def _voice(args: argparse.Namespace) -> None:
     voice.run(settings, options)
 
 
+def _speakers(args: argparse.Namespace) -> None:
+    from tontaube.bench import speakers
+
+    options = speakers.Options(args.language, args.limit, args.references)
+    speakers.run(_on_one_thread(args.model), options)
+
+
 def _startup(args: argparse.Namespace) -> None:
     from tontaube.bench import startup
 
@@ -142,6 +149,12 @@ def main() -> None:
     step.add_argument("--kokoro", type=Path, help="Kokoro-82M's files: the teacher in any language")
     step.add_argument("--keep", type=Path, help="folder for the wav files")
     step.set_defaults(command=_voice)
+    step = commands.add_parser("speakers", help="do styles differ, do clones resemble")
+    step.add_argument("--model", help="a bundle's folder")
+    step.add_argument("--language", default="english")
+    step.add_argument("--limit", type=int, default=12, help="texts")
+    step.add_argument("--references", type=Path, help="folder of wav files, one a speaker")
+    step.set_defaults(command=_speakers)
     step = commands.add_parser("startup", help="from a cold process to the first audio")
     step.add_argument("--model", help="a bundle's folder")
     step.set_defaults(command=_startup)

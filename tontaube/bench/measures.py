@@ -22,7 +22,7 @@ from tontaube.errors import Unavailable
 from tontaube.types import Samples
 
 SPEECH_RATE = 16_000  # Hz, of both models
-INSTALL = "pip install -r requirements-bench.txt, then --no-deps distillmos xls-r-sqa"
+INSTALL = "pip install -r requirements-bench.txt, then --no-deps distillmos xls-r-sqa resemblyzer"
 
 
 @dataclass(frozen=True, slots=True)

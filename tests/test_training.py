@@ -442,6 +442,14 @@ def replace_codes(item: Item) -> CodedItem:
     return CodedItem(*about, item.phonemes[None].astype(np.int64))
 
 
+def test_large_languages_do_not_drown_small_ones() -> None:
+    coded = items(9)
+    mixed = coded[:8] + [replace(item, language="dutch") for item in coded[:2]]
+    drawn = stages.weights(mixed)
+    assert sum(drawn[:8]) == pytest.approx(2 * sum(drawn[8:]))
+    assert len(set(stages.weights(coded))) == 1
+
+
 def test_one_sentence_of_many_is_held_out() -> None:
     share = sum(is_held_out(f"{n:06d}") for n in range(20_000)) / 20_000
     assert 0.004 < share < 0.006

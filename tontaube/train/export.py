@@ -26,19 +26,23 @@ from tontaube.bundle import (
 from tontaube.codec.build import SpectralConfig
 from tontaube.codec.spectral import BINS
 from tontaube.codec.tensors import in_int8
+from tontaube.recordings import write_codes
 from tontaube.train import recipe
 from tontaube.train.codes import CodedItem, load
 from tontaube.train.corpus import HOP, Item, read
 from tontaube.train.tokenizer import build_tokenizer
-from tontaube.types import STREAMS
+from tontaube.types import STREAMS, Codes
 
 SHARPENING = 0.25  # of a magnitude's distance (log) from the mean around it
 SHARPENED_BINS = 30  # to either side; 25 Hz each
 QUIET = 0.1  # of the whole's RMS: a frame below it counts as silent
+PROMPT_FRAMES = 100  # 8 s
+PROMPT_STYLE = "conversational"
 LICENSE_NOTE = """\
 These weights were trained from scratch by `python -m tontaube.train` on synthetic speech made with
-the hibari-tts package (a distillation of Kokoro-82M; both Apache-2.0). Texts came from Debian's
-`fortunes` and `wesnoth` packages and from templates; no text is contained in this folder.
+the hibari-tts package (a distillation of Kokoro-82M) and, where there is more than one voice, with
+Kokoro-82M itself (all Apache-2.0). Texts came from Debian packages (`fortunes`, `wesnoth`, word
+lists, LibreOffice's help) and from templates; no text is contained in this folder.
 The weights are released under the Apache License 2.0, like the code.
 """
 
@@ -63,6 +67,7 @@ def export(run: Path, target: Path, names: Names) -> None:
     save_file(small(sharpened(codec_weights(run))), target / "codec.safetensors")
     items = load(run / "codes")
     voices = write_voices(items, target / "voices")
+    spoken = {item.language for item in items}
     description = Description(
         id=names.id,
         revision=names.revision,
@@ -73,7 +78,7 @@ def export(run: Path, target: Path, names: Names) -> None:
             features="logmel",
             config=codec.model_dump(),
         ),
-        languages={"english": "en"},
+        languages={n: code for n, code in recipe.LANGUAGES.items() if n in spoken},
         styles=recipe.STYLES,
         default_voice=voices[0].id,
         voices=voices,
@@ -134,9 +139,45 @@ def small(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def write_voices(items: list[CodedItem], folder: Path) -> tuple[VoicePart, ...]:
-    """The model's own voice, without a prompt."""
-    del items, folder
-    return (VoicePart(id="heart", name="Heart", language="english", style="conversational"),)
+    """The recipe's speakers whose sentences are there, each with a prompt of them; a model that
+    knows one speaker needs none."""
+    known = {item.speaker for item in items}
+    voices = []
+    for speaker in recipe.SPEAKERS:
+        if speaker.timbre not in known:
+            continue
+        codes = None
+        if len(known) > 1:
+            codes = f"{folder.name}/{speaker.id}.safetensors"
+            folder.mkdir(exist_ok=True)
+            write_codes(folder / f"{speaker.id}.safetensors", prompt(items, speaker))
+        voices.append(
+            VoicePart(
+                id=speaker.id,
+                name=speaker.name,
+                language=speaker.language,
+                style=PROMPT_STYLE,
+                codes=codes,
+            )
+        )
+    return tuple(voices)
+
+
+def prompt(items: list[CodedItem], speaker: recipe.Speaker) -> Codes:
+    """Whole sentences [4, T] of a speaker, of the own language and the middle style first, until
+    there are PROMPT_FRAMES."""
+    wanted = (speaker.language, PROMPT_STYLE)
+    own = [item for item in items if item.speaker == speaker.timbre]
+    own.sort(
+        key=lambda item: ((item.language, item.style) != wanted, -min(80, item.codes.shape[1]))
+    )
+    chosen, frames = [], 0
+    for item in own:
+        chosen.append(item.codes)
+        frames += item.codes.shape[1]
+        if frames >= PROMPT_FRAMES:
+            break
+    return np.concatenate(chosen, 1)
 
 
 def find_silence(items: list[Item], coded: list[CodedItem]) -> Silence:

@@ -29,6 +29,30 @@ class Shape:
     head: int
 
 
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A voice that ships if the corpus has its timbre: id and name, language, the timbre."""
+
+    id: str
+    language: str
+    timbre: str
+
+    @property
+    def name(self) -> str:
+        return self.id.capitalize()
+
+
+SPEAKERS = (
+    Speaker("heart", "english", "heart"), Speaker("michael", "english", "am_michael"),
+    Speaker("emma", "english", "bf_emma"), Speaker("george", "english", "bm_george"),
+    Speaker("greta", "german", "af_bella"), Speaker("jonas", "german", "am_fenrir"),
+    Speaker("dora", "spanish", "ef_dora"), Speaker("diego", "spanish", "em_alex"),
+    Speaker("elise", "french", "ff_siwis"), Speaker("luc", "french", "bm_lewis"),
+    Speaker("sara", "italian", "if_sara"), Speaker("nicola", "italian", "im_nicola"),
+    Speaker("femke", "dutch", "bf_isabella"), Speaker("daan", "dutch", "am_adam"),
+    Speaker("clara", "portuguese", "af_aoede"), Speaker("tiago", "portuguese", "am_eric"),
+)  # fmt: skip
+
 SHAPES = (
     Shape(5, 256, 640, 4, 2, 256),
     Shape(3, 192, 384, 3, 1, 256),

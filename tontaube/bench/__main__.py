@@ -41,6 +41,12 @@ def _speakers(args: argparse.Namespace) -> None:
     speakers.run(_on_one_thread(args.model), options)
 
 
+def _beside(args: argparse.Namespace) -> None:
+    from tontaube.bench import beside
+
+    beside.run(args.kokoro, args.model, args.limit)
+
+
 def _startup(args: argparse.Namespace) -> None:
     from tontaube.bench import startup
 
@@ -155,6 +161,11 @@ def main() -> None:
     step.add_argument("--limit", type=int, default=12, help="texts")
     step.add_argument("--references", type=Path, help="folder of wav files, one a speaker")
     step.set_defaults(command=_speakers)
+    step = commands.add_parser("beside", help="our server and Kokoro-82M, in turns")
+    step.add_argument("--model", help="a bundle's folder")
+    step.add_argument("--kokoro", type=Path, required=True, help="folder with Kokoro-82M's files")
+    step.add_argument("--limit", type=int, default=20, help="texts")
+    step.set_defaults(command=_beside)
     step = commands.add_parser("startup", help="from a cold process to the first audio")
     step.add_argument("--model", help="a bundle's folder")
     step.set_defaults(command=_startup)

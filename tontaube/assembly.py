@@ -28,6 +28,7 @@ from tontaube.codec.vibevoice import VibeVoice
 from tontaube.codec.w2vbert import W2vBertFeatures
 from tontaube.config import Settings
 from tontaube.errors import BundleError, Unavailable
+from tontaube.footprint import stage_parameters
 from tontaube.hub import Hub
 from tontaube.memory import bound_memory
 from tontaube.numerics import int8_weights, stage_device, stage_dtype
@@ -39,6 +40,8 @@ from tontaube.tokens import StageConfig, TextTokenizer, Vocabulary
 from tontaube.types import STREAMS, Codes, Samples
 
 log = logging.getLogger(__name__)
+
+SMALL = 50_000_000  # parameters of a stage whose steps one thread makes soonest
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,9 @@ class Machinery:
 def assemble(settings: Settings, hub: Hub | None = None) -> tuple[Bundle, Machinery]:
     """Open the model and load its weights. Raises BundleError, Unavailable."""
     bound_memory()
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
     bundle = open_bundle(settings.model, settings.parts, hub)
+    configs = [StageConfig.read(bundle.stage(stage)) for stage in range(STREAMS)]
+    torch.set_num_threads(choose_threads(settings.threads, configs))
     device = choose_device(settings.device)
     kind = choose_engine(settings.engine, device)
     network, join = open_codec(bundle, device)
@@ -95,6 +98,13 @@ def open_grammar(bundle: Bundle) -> Grammar:
         tokenizer.check(config)
         vocabularies.append(Vocabulary(config))
     return Grammar(bundle.description, tokenizer, tuple(vocabularies))
+
+
+def choose_threads(wanted: int, configs: Sequence[StageConfig]) -> int:
+    """``wanted``, or if that is 0: one for small stages, since handing round a step of theirs takes
+    longer than the step, else as many as torch takes by itself."""
+    small = max(stage_parameters(config) for config in configs) < SMALL
+    return wanted or (1 if small else torch.get_num_threads())
 
 
 def choose_engine(wanted: str, device: torch.device) -> str:

@@ -42,7 +42,7 @@ class Settings(BaseSettings):
         "full", description="int8: the stages' matrices in a quarter of the room, on the CPU"
     )
     profile: str = Field("auto", description="capacity profile of the vllm engine")
-    threads: int = Field(0, ge=0, description="CPU threads of a model step; 0: let torch decide")
+    threads: int = Field(0, ge=0, description="CPU threads of a model step; 0: 1 for a small model")
     max_batch: int = Field(16, ge=1, le=1024, description="sequences a stage steps together")
     warm_up: bool = Field(True, description="synthesize once before saying ready")
 

@@ -129,10 +129,11 @@ def _serve_kokoro(folder: Path, pipe: multiprocessing.connection.Connection) -> 
 
 @contextmanager
 def our_server(model: str | None) -> Iterator[Server]:
-    """``app.py`` on a free port, ready; nothing is remembered from one text to the next."""
+    """``app.py`` on a free port, ready; it remembers no text and never waits for the listener."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     settings = {"TONTAUBE_PORT": str(port), "TONTAUBE_PHRASE_CACHE_BYTES": "0"}
+    settings |= {"TONTAUBE_AHEAD_SECONDS": "1e6"}
     settings |= {"TONTAUBE_MODEL": model} if model else {}
     process = subprocess.Popen([sys.executable, str(APP)], env={**os.environ, **settings})
     server = Server(process.pid, f"http://127.0.0.1:{port}")

@@ -185,8 +185,8 @@ class CodecTraining(nn.Module):
 
     def _phoneme_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         batch, _, frames = logits.shape
-        by_quarter = logits.reshape(batch, PER_FRAME, self.phonemes, frames).permute(0, 3, 1, 2)
-        return F.cross_entropy(by_quarter.flatten(0, 2), labels.flatten(), ignore_index=-100)
+        by_third = logits.reshape(batch, PER_FRAME, self.phonemes, frames).permute(0, 3, 1, 2)
+        return F.cross_entropy(by_third.flatten(0, 2), labels.flatten(), ignore_index=-100)
 
 
 WEIGHTS = {"rec": 1.0, "vq": 1.0, "ph": 1.0, "free": 0.5, "code": 0.5, "f0": 2.0, "uv": 0.5,

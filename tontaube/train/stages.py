@@ -21,7 +21,7 @@ from tontaube.train.corpus import is_held_out
 from tontaube.train.progress import Progress, linear_after
 from tontaube.train.rows import IGNORED, Example, RowMaker
 
-HELD_OUT = 200  # sentences that are measured
+CHECKED = 200  # held-out sentences that are measured
 POOL = 768  # examples drawn at a time, then sorted by length
 REFRESH = 8  # pools between two looks at the corpus
 ROUND = 32  # lengths are padded to multiples of this
@@ -165,7 +165,7 @@ class Data:
     def held_out(self) -> list[Batch]:
         """Always the same batches, as long as the corpus stays the same."""
         known = (item for item in self._items() if is_held_out(item.id))
-        items = sorted(known, key=lambda item: crc32(item.id.encode()))[:HELD_OUT]
+        items = sorted(known, key=lambda item: crc32(item.id.encode()))[:CHECKED]
         maker = self._maker(items, seed=0)
         return cut([maker.example(i) for i in items], self._plan.tokens, random.Random(0))
 

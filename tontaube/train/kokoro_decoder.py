@@ -1,8 +1,8 @@
 """Kokoro's decoder in torch: text features, pitch and energy → waveform (StyleTTS 2, iSTFTNet).
 
 ONNX Runtime spends two thirds of Kokoro in integer convolutions. The same weights, dequantized and
-run in bfloat16 with channels last, take a fraction of that. Measured on two sentences: two thirds as
-loud as the original, log spectra otherwise 0.2 nats from its own on average, noise included.
+run in bfloat16 with channels last, take a fraction of that. Measured on two sentences: it is two
+thirds as loud as the original, log spectra otherwise 0.2 nats apart on average, noise included.
 """
 
 from __future__ import annotations

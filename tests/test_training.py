@@ -107,8 +107,9 @@ def test_c0_learns_phonemes_and_nothing_else_moves(tmp_path: Path) -> None:
     model = codec.CodecTraining(build_spectral(TINY), TINY.latent, PHONEMES)
     acoustic = {n: p.clone() for n, p in model.named_parameters() if ".dac." in n}
     spoken_ = list(read(tmp_path))
-    c0 = batches.c0_of(spoken_, code_table(spoken_))
-    totals = learn(model, lambda: model.read_phonemes(*batches.padded(spoken_), c0))
+    audio, labels = batches.padded(spoken_)
+    c0 = batches.c0_of(labels, code_table(spoken_))
+    totals = learn(model, lambda: model.read_phonemes(audio, labels, c0))
     assert totals[-1] < 0.99 * totals[0]  # these labels are noise: there is little to learn
     after = dict(model.named_parameters())
     assert acoustic and all(after[n].grad is None for n in acoustic)
@@ -120,7 +121,8 @@ def test_the_codec_learns_and_its_codes_are_kept(tmp_path: Path) -> None:
     model = codec.CodecTraining(network, TINY.latent, PHONEMES)
     spoken_ = list(read(tmp_path / "corpus"))
     table = code_table(spoken_)
-    batch, c0 = batches.make_batch(spoken_, random.Random(0)), batches.c0_of(spoken_, table)
+    batch = batches.make_batch(spoken_, random.Random(0))
+    c0 = batches.c0_of(batch.labels, table)
     early = model.semantic_parameters()
     totals = learn(model, lambda: model(batch, c0, depth=3))
     assert totals[-1] < 0.95 * totals[0]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sys
 import tempfile
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +43,6 @@ class SpeakerEncoder:
     """Speech → its speaker, a unit vector."""
 
     def __init__(self) -> None:
-        sys.modules.setdefault("torchaudio", types.ModuleType("torchaudio"))
         try:
             from resemblyzer import VoiceEncoder, preprocess_wav
         except ImportError as error:

@@ -129,7 +129,7 @@ def _curves(args: argparse.Namespace) -> None:
 
 
 def _languages(args: argparse.Namespace) -> None:
-    from tontaube.train import languages
+    from tontaube.train import codes, languages
     from tontaube.train.kokoro import MANNERS, Kokoro
 
     teacher = Kokoro(args.kokoro)
@@ -138,7 +138,7 @@ def _languages(args: argparse.Namespace) -> None:
     if args.labels:
         found = languages.sentences(args.dialogue, _held_out(), args.words, args.pages)
         read = languages.lines(found, MANNERS.__getitem__)
-        languages.label(teacher.phonemes, read, args.run / "labels", shards)
+        languages.label(teacher.phonemes, read, args.run / codes.LABELS, shards)
         return
     timbres = languages.speakers(args.kokoro / "voices")
     spoken = languages.lines(

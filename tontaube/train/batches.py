@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tontaube.codec.logmel import STEP
@@ -61,11 +60,12 @@ def padded(items: list[Item]) -> tuple[Tensor, Tensor]:
     return audio, labels
 
 
-def c0_of(items: list[Item], table: CodeTable) -> Tensor:
-    """C0 int64 [B, T] of utterances, as long as the longest; 0 behind the others' ends."""
-    longest = max(item.frames for item in items)
-    codes = (torch.from_numpy(table.codes(item.triples())) for item in items)
-    return torch.stack([F.pad(row, (0, longest - len(row))) for row in codes])
+def c0_of(labels: Tensor, table: CodeTable) -> Tensor:
+    """Labels [B, T, 3] of a batch → its C0 int64 [B, T]; 0 behind the ends."""
+    spoken = labels[..., 0] != -100
+    codes = torch.zeros(spoken.shape, dtype=torch.int64)
+    codes[spoken] = torch.from_numpy(table.codes(labels[spoken].numpy()))
+    return codes
 
 
 def make_batch(items: list[Item], rng: random.Random) -> Batch:

@@ -225,8 +225,8 @@ def semantic(source: Source, folder: Path, config: SpectralConfig, plan: Plan) -
     while progress.running:
         items = _refreshed(items, source.corpus, progress)
         first = rng.randrange(len(items) - SEMANTIC_BATCH)
-        chosen = items[first : first + SEMANTIC_BATCH]
-        losses = model.read_phonemes(*padded(chosen), c0_of(chosen, source.table))
+        audio, labels = padded(items[first : first + SEMANTIC_BATCH])
+        losses = model.read_phonemes(audio, labels, c0_of(labels, source.table))
         take_step(optimizer, losses, cosine(progress.fraction, progress.step, floor=0.0))
         progress.advance()
         if progress.step % 100 == 0:
@@ -249,8 +249,8 @@ def train(source: Source, folder: Path, config: SpectralConfig, plan: Plan) -> C
     while progress.running:
         items = _refreshed(items, source.corpus, progress)
         first = rng.randrange(len(items) - BATCH)
-        chosen = items[first : first + BATCH]
-        losses = model(make_batch(chosen, rng), c0_of(chosen, source.table), rng.choice(DEPTHS))
+        batch = make_batch(items[first : first + BATCH], rng)
+        losses = model(batch, c0_of(batch.labels, source.table), rng.choice(DEPTHS))
         take_step(optimizer, losses, cosine(progress.fraction, progress.step))
         progress.advance()
         if progress.step % 100 == 0:

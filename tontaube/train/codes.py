@@ -20,6 +20,7 @@ from tontaube.train.table import CodeTable
 from tontaube.types import STREAMS, Codes
 
 BATCH = 24
+LABELS = "labels"  # folder of sentences that were only labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +37,33 @@ class CodedItem:
 
 def triples(run: Path) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
     """The language and phonemes [T, 3] of every sentence of a run, spoken or only labelled."""
-    for spoken in read(run / "corpus"):
-        yield spoken.language, spoken.triples()
-    for index in sorted((run / "labels").glob("*.json")):
-        for item in load_shard(index, 1):
-            yield item.language, _labelled(item)
+    for index in _shards(run):
+        for item, said in _said(index):
+            yield item.language, said
 
 
-def _labelled(item: CodedItem) -> npt.NDArray[np.int64]:
-    labels = item.codes[0].astype(np.uint8)
-    return in_frames(labels, frames_of(labels))
+def _shards(run: Path) -> list[Path]:
+    return [index for name in ("corpus", LABELS) for index in sorted((run / name).glob("*.json"))]
+
+
+def _said(index: Path) -> Iterator[tuple[Item | CodedItem, npt.NDArray[np.int64]]]:
+    """A shard's sentences with their phonemes [T, 3]."""
+    if index.parent.name != LABELS:
+        for spoken in read(index.parent, [index.stem]):
+            yield spoken, spoken.triples()
+        return
+    for item in load_shard(index, 1):
+        labels = item.codes[0].astype(np.uint8)
+        yield item, in_frames(labels, frames_of(labels))
 
 
 def write_c0(run: Path, table: CodeTable, folder: Path) -> None:
     """Write C0 of a run's sentences, spoken or only labelled, shards that ``folder`` lacks."""
     folder.mkdir(parents=True, exist_ok=True)
-    for index in sorted((run / "corpus").glob("*.json")):
+    for index in _shards(run):
         if not (folder / index.name).exists():
-            spoken = list(read(run / "corpus", [index.stem]))
-            codes = [table.codes(item.triples())[None] for item in spoken]
-            save_shard(folder / index.name, spoken, codes)
-    for index in sorted((run / "labels").glob("*.json")):
-        if not (folder / index.name).exists():
-            read_ = load_shard(index, 1)
-            codes = [table.codes(_labelled(item))[None] for item in read_]
-            save_shard(folder / index.name, read_, codes)
+            items, said = zip(*_said(index), strict=True)
+            save_shard(folder / index.name, items, [table.codes(one)[None] for one in said])
 
 
 @torch.inference_mode()

@@ -19,9 +19,14 @@ HOP = 1920
 HELD_OUT = 200  # one sentence of so many is for measuring
 
 
+def lot(id_: str) -> int:
+    """A number that a sentence has drawn for good."""
+    return zlib.crc32(id_.encode())
+
+
 def is_held_out(id_: str) -> bool:
     """Whether a sentence is never trained on, whatever else the corpus comes to hold."""
-    return zlib.crc32(id_.encode()) % HELD_OUT == 0
+    return lot(id_) % HELD_OUT == 0
 
 
 @dataclass(frozen=True, slots=True)

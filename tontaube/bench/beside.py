@@ -9,11 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import multiprocessing.connection
-import os
 import re
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +21,13 @@ import httpx
 import numpy as np
 
 from tontaube.bench.listening import onset
-from tontaube.bench.startup import APP
+from tontaube.bench.startup import served
 from tontaube.bench.voice import RATE, TEXTS
 
 THRESHOLD = 328  # of int16: -40 dBFS is audible
 VOICE = "af_heart"
+# nothing is remembered from one text to the next, and nothing waits for the listener
+ALL_ANEW = {"TONTAUBE_PHRASE_CACHE_BYTES": "0", "TONTAUBE_AHEAD_SECONDS": "1e6"}
 
 
 @dataclass(slots=True)
@@ -64,13 +62,6 @@ class Server:
     def __init__(self, process: int, address: str) -> None:
         self.process = process
         self._client = httpx.Client(base_url=address, timeout=600)
-
-    def ready(self) -> bool:
-        """Whether it takes requests by now."""
-        try:
-            return self._client.get("/ready").status_code == 200
-        except httpx.TransportError:
-            return False
 
     def speak(self, text: str) -> tuple[float, float, float]:
         begin, first, pieces = time.perf_counter(), 0.0, []
@@ -128,27 +119,6 @@ def _serve_kokoro(folder: Path, pipe: multiprocessing.connection.Connection) -> 
 
 
 @contextmanager
-def our_server(model: str | None) -> Iterator[Server]:
-    """``app.py`` on a free port, ready; it remembers no text and never waits for the listener."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    settings = {"TONTAUBE_PORT": str(port), "TONTAUBE_PHRASE_CACHE_BYTES": "0"}
-    settings |= {"TONTAUBE_AHEAD_SECONDS": "1e6"}
-    settings |= {"TONTAUBE_MODEL": model} if model else {}
-    process = subprocess.Popen([sys.executable, str(APP)], env={**os.environ, **settings})
-    server = Server(process.pid, f"http://127.0.0.1:{port}")
-    try:
-        while not server.ready():
-            if process.poll() is not None:
-                raise RuntimeError("app.py ended before it was ready")
-            time.sleep(0.1)
-        yield server
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@contextmanager
 def kokoro(folder: Path) -> Iterator[Kokoro]:
     """Kokoro, ready."""
     spawning = multiprocessing.get_context("spawn")
@@ -173,8 +143,8 @@ def _peak(process: int) -> int:
 def run(folder: Path, model: str | None, limit: int) -> None:
     """Measure and print."""
     texts = (TEXTS / "english.txt").read_text("utf-8").splitlines()[: limit + 1]
-    with our_server(model) as server, kokoro(folder) as other:
-        systems: dict[str, System] = {"tontaube": server, "Kokoro int8": other}
+    with served(model, **ALL_ANEW) as (address, process), kokoro(folder) as other:
+        systems: dict[str, System] = {"tontaube": Server(process, address), "Kokoro int8": other}
         rows = {name: Row(name) for name in systems}
         for number, text in enumerate(texts):
             for name, system in systems.items():

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 APP = Path(__file__).parents[2] / "app.py"
@@ -47,13 +49,14 @@ def measure(model: str | None) -> None:
     print(f"second request  {second:6.2f} s to its first audio")
 
 
-def serve(model: str | None) -> None:
-    """Start ``app.py`` on a free port; print seconds until it is ready and until first bytes."""
+@contextmanager
+def served(model: str | None, **settings: str) -> Iterator[tuple[str, int]]:
+    """``app.py`` on a free port, ready, as its address and process; ``settings`` are environment
+    variables."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    settings = {"TONTAUBE_PORT": str(port), "TONTAUBE_LOG_LEVEL": "warning"}
+    settings |= {"TONTAUBE_PORT": str(port), "TONTAUBE_LOG_LEVEL": "warning"}
     settings |= {"TONTAUBE_MODEL": model} if model else {}
-    begin = time.perf_counter()
     server = subprocess.Popen([sys.executable, str(APP)], env={**os.environ, **settings})
     address = f"http://127.0.0.1:{port}"
     try:
@@ -61,6 +64,16 @@ def serve(model: str | None) -> None:
             if server.poll() is not None:
                 raise RuntimeError("app.py ended before it was ready")
             time.sleep(0.02)
+        yield address, server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def serve(model: str | None) -> None:
+    """Print seconds until ``app.py`` is ready and until the first bytes."""
+    begin = time.perf_counter()
+    with served(model) as (address, _):
         print(f"app.py ready    {time.perf_counter() - begin:6.2f} s after its start")
         body = {"model": "tontaube-v1", "input": TEXT, "response_format": "pcm"}
         request = urllib.request.Request(
@@ -74,9 +87,6 @@ def serve(model: str | None) -> None:
                 answer.read(1)
                 print(f"{name:<15} {time.perf_counter() - start:6.2f} s to its first bytes, HTTP")
                 answer.read()
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def _answers(url: str) -> bool:
